@@ -1,0 +1,28 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/queuehook/queuehook/admin"
+	"github.com/queuehook/queuehook/config"
+)
+
+func newHealth() *cobra.Command {
+	return &cobra.Command{
+		Use:   "health",
+		Short: "Ask the dispatcher on this host whether it lives",
+		Long: `Ask the dispatcher that listens on DISPATCHER_ADMIN_ADDR of this host whether its
+loops go on: exit status 0 when they do, and when that address is empty. It is meant
+for a container's health check, and does not ask whether Redis is there.`,
+		Example: `  dispatcher health
+  HEALTHCHECK CMD ["dispatcher", "health"]`,
+		GroupID: groupServe, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.LoadDispatcher()
+			if err != nil {
+				return err
+			}
+			return admin.Check(cmd.Context(), cfg.AdminAddr)
+		},
+	}
+}

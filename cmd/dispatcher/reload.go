@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/queuehook/queuehook/config"
+)
+
+// reloadEvery is how often the routes file, and the files that it names, are looked at without being told to.
+const reloadEvery = 5 * time.Second
+
+// follow keeps the fleet at what the routes file says, on SIGHUP and when it has changed, until ctx ends. A bad file is
+// refused whole: the old routes go on, and the log and the readiness page say so.
+func (f *fleet) follow(ctx context.Context, cfg config.Dispatcher, log *slog.Logger) error {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGHUP) // without a routes file too: it is no reason to end
+	defer signal.Stop(told)
+	every := time.NewTicker(reloadEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-told:
+		case <-every.C:
+		}
+		if cfg.RoutesFile != nil {
+			f.reload(ctx, cfg, log)
+		}
+	}
+}
+
+// reload applies the file when it has changed.
+func (f *fleet) reload(ctx context.Context, cfg config.Dispatcher, log *slog.Logger) {
+	routes, changed, err := cfg.RoutesFile.Check(ctx)
+	if !changed {
+		return
+	}
+	if err == nil {
+		err = f.apply(routes)
+	}
+	if err != nil {
+		f.refused.Store(&err)
+		log.ErrorContext(ctx, "routes file refused, the old routes go on", "error", err)
+		return
+	}
+	f.refused.Store(nil)
+	warn(ctx, log, cfg.RouteWarnings(routes))
+	log.InfoContext(ctx, "routes file applied", "queues", queuesOf(routes))
+}
+
+// note is what the readiness page adds: that the routes are not those of the file.
+func (f *fleet) note() string {
+	if err := f.refused.Load(); err != nil {
+		return "routes file refused, the old routes go on; the log says why"
+	}
+	return ""
+}

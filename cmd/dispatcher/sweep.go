@@ -1,0 +1,158 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/queuehook/queuehook/heartbeat"
+	"github.com/queuehook/queuehook/janitor"
+	"github.com/queuehook/queuehook/lifecycle"
+)
+
+// defaultGrace is that of the janitor function.
+const defaultGrace = 10 * time.Second
+
+// sweptQueue is what a sweep did to one queue, as JSON shows it: the janitor function's names.
+type sweptQueue struct {
+	Queue     string   `json:"queue"`
+	Dead      []string `json:"dead_dispatchers"`
+	Recovered int      `json:"recovered"`
+	Buried    int      `json:"buried"`
+	Left      int      `json:"left"`
+	Suspects  []string `json:"suspects"`
+	*deepSwept
+	*legacySwept
+}
+
+// sweeping says how to sweep.
+type sweeping struct {
+	grace        time.Duration
+	deep, legacy bool
+}
+
+func newSweep(std stdio) *cobra.Command {
+	how, asJSON := sweeping{grace: defaultGrace}, false
+	cmd := &cobra.Command{
+		Use:   "sweep [QUEUE...]",
+		Short: "Give the tasks of dead dispatchers back now",
+		Long: `Give the tasks of dead dispatchers back now, as dispatchers do for each other.
+A dispatcher that seems dead is given the grace to beat again, or its own where that
+is longer; one run waits for it. Without a QUEUE all known queues are swept.
+
+With --deep it also mends what hands that meddled, or a Redis that lost writes, left
+behind: tasks held by dispatchers that nobody knows (orphans) are swept, those in no
+index (strays) are due at once, those without a payload (bodiless) are buried.
+
+With --legacy it also gives the tasks of dead workers of the library redutil back to
+the head of the queue, the oldest out first. A worker counts as dead when its tick
+stays the same for the grace, which must be longer than the time between its ticks.`,
+		Example: `  dispatcher sweep
+  dispatcher sweep orders thumbs --grace 30s --json
+  dispatcher sweep orders --deep
+  dispatcher sweep orders --legacy --grace 1m`,
+		GroupID: groupOperate, Args: cobra.ArbitraryArgs, ValidArgsFunction: completeQueues,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if how.grace < time.Millisecond {
+				return usage{fmt.Errorf("--grace %s: at least 1ms is accepted", how.grace)}
+			}
+			return onQueues(cmd.Context(), names, func(ctx context.Context, c client, _ []*lifecycle.Queue) error {
+				names, err := c.orKnown(ctx, names)
+				if err != nil {
+					return err
+				}
+				if std.shows {
+					fmt.Fprintln(std.err, "looking for dead dispatchers; one that seems so is watched for its grace")
+				}
+				done, errs := c.sweep(ctx, names, how)
+				if asJSON {
+					return errors.Join(append(errs, printJSON(std.out, sweepAnswer{done, texts(errs)}))...)
+				}
+				return errors.Join(append(errs, how.print(std, done))...)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.DurationVar(&how.grace, "grace", how.grace, "the least time that a dispatcher is watched before its tasks are taken")
+	f.BoolVar(&how.deep, "deep", false, "also mend what no dispatcher leaves behind")
+	f.BoolVar(&how.legacy, "legacy", false, "also take over from dead workers of redutil")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// sweepAnswer is shaped as the janitor function's.
+type sweepAnswer struct {
+	Queues []sweptQueue `json:"queues"`
+	Errors []string     `json:"errors"`
+}
+
+// sweep sweeps all queues at once, so that it waits for their graces at once, as far as it can.
+func (c client) sweep(ctx context.Context, names []string, how sweeping) ([]sweptQueue, []error) {
+	done := make([]sweptQueue, len(names))
+	errs := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { done[i], errs[i] = c.sweepQueue(ctx, name, how) })
+	}
+	all.Wait()
+	var failed []error
+	for _, err := range errs {
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return done, failed
+}
+
+func (c client) sweepQueue(ctx context.Context, name string, how sweeping) (sweptQueue, error) {
+	swept := sweptQueue{Queue: name, Dead: []string{}, Suspects: []string{}}
+	detector, err := heartbeat.NewDetector(c.UniversalClient, name)
+	if err != nil {
+		return swept, err
+	}
+	q, err := lifecycle.Open(c.UniversalClient, name)
+	if err != nil {
+		return swept, err
+	}
+	report, err := janitor.Recover(ctx, janitor.Config{
+		Detector: detector, Sweeper: q, Grace: how.grace, CrashLimit: c.cfg.CrashLimit, Looks: how.looks(q, &swept),
+	})
+	swept.Dead, swept.Suspects = append(swept.Dead, report.Dead...), append(swept.Suspects, report.Suspects...)
+	swept.Recovered, swept.Buried, swept.Left = report.Recovered, report.Buried, report.Left
+	return swept, cmp.Or(err, ctx.Err())
+}
+
+func (how sweeping) print(std stdio, done []sweptQueue) error {
+	head := []any{"QUEUE", "DEAD DISPATCHERS", "RECOVERED", "BURIED", "LEFT", "SUSPECTS"}
+	if how.deep {
+		head = append(head, "ORPHANS", "STRAYS", "BODILESS")
+	}
+	if how.legacy {
+		head = append(head, "LEGACY WORKERS", "LEGACY RECOVERED")
+	}
+	t := newTable(std.out, head...)
+	for _, s := range done {
+		cells := []any{s.Queue, len(s.Dead), s.Recovered, s.Buried, s.Left, len(s.Suspects)}
+		if d := s.deepSwept; d != nil {
+			cells = append(cells, len(d.Orphans), d.Strays, d.Bodiless)
+		}
+		if l := s.legacySwept; l != nil {
+			cells = append(cells, len(l.Workers), l.Moved)
+		}
+		t.row(cells...)
+	}
+	return t.print()
+}
+
+func texts(errs []error) []string {
+	all := []string{}
+	for _, err := range errs {
+		all = append(all, err.Error())
+	}
+	return all
+}

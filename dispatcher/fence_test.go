@@ -1,0 +1,243 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/queuehook/queuehook/dispatcher"
+	"github.com/queuehook/queuehook/internal/redistest"
+	"github.com/queuehook/queuehook/keyspace"
+	"github.com/queuehook/queuehook/redisconn"
+	"github.com/queuehook/queuehook/task"
+)
+
+const beat = 100 * time.Millisecond
+
+// silence is a hook that keeps heartbeats from Redis while it is on.
+type silence struct{ on atomic.Bool }
+
+func (s *silence) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *silence) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *silence) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if s.on.Load() {
+			cmd.SetErr(net.ErrClosed)
+			return net.ErrClosed
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// rig is a queue on real Redis and the dispatchers that serve it.
+type rig struct {
+	*testing.T
+	rdb  *redis.Client
+	keys keyspace.Keys
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	keys, err := keyspace.New(redistest.Queue(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rig{T: t, rdb: redistest.Shared(t).Client(t), keys: keys}
+}
+
+// serve runs a dispatcher until the test ends; its beats fail while the silence is on.
+func (r *rig) serve(cfg dispatcher.Config) (*dispatcher.Dispatcher, *silence) {
+	r.Helper()
+	server, quiet := redistest.Shared(r.T), new(silence)
+	beats := server.Client(r.T)
+	beats.AddHook(quiet)
+	cfg.Queue, cfg.Interval = r.keys.Source, beat
+	if cfg.Grace == 0 {
+		cfg.Grace = time.Millisecond
+	}
+	cfg.Redis = redisconn.Conn{Commands: server.Client(r.T), Waits: server.Client(r.T), Beats: beats}
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	d, err := dispatcher.New(cfg)
+	if err != nil {
+		r.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(context.WithoutCancel(r.Context())) }()
+	r.Cleanup(func() {
+		if err := errors.Join(d.Halt(context.Background()), <-ended); err != nil {
+			r.Error(err)
+		}
+	})
+	r.eventually("ready", func() bool { return d.Ready() == nil })
+	return d, quiet
+}
+
+func (r *rig) push(n int) {
+	r.Helper()
+	for i := range n {
+		if err := r.rdb.LPush(r.Context(), r.keys.Source, strconv.Itoa(i)).Err(); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// only is the id of the one dispatcher that Redis knows.
+func (r *rig) only() string {
+	r.Helper()
+	ids, err := r.rdb.ZRange(r.Context(), r.keys.Ticks, 0, -1).Result()
+	if err != nil || len(ids) != 1 {
+		r.Fatalf("dispatchers %v, %v; want one", ids, err)
+	}
+	return ids[0]
+}
+
+func (r *rig) setTick(id string, at int64) {
+	r.Helper()
+	if err := r.rdb.ZAdd(r.Context(), r.keys.Ticks, redis.Z{Member: id, Score: float64(at)}).Err(); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) held(id string) int {
+	r.Helper()
+	n, err := r.rdb.HLen(r.Context(), r.keys.Worker(id)).Result()
+	if err != nil {
+		r.Fatal(err)
+	}
+	return int(n)
+}
+
+func (r *rig) eventually(what string, ok func() bool) {
+	r.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			r.Fatalf("%s: not within 20 s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// TestTasksThatAwaitABeatWhenItsFenced has a dispatcher that leased while its own clock told it to start nothing: as one
+// that was suspended with a lease's reply on its way. What it then learns is that it was given up.
+func TestTasksThatAwaitABeatWhenItsFenced(t *testing.T) {
+	t.Parallel()
+	const slots = 3
+	r := newRig(t)
+	var done, unfit atomic.Int64
+	var first atomic.Value
+	d, quiet := r.serve(dispatcher.Config{
+		Concurrency: slots, NoJanitor: true,
+		Target: dispatcher.TargetFunc(func(ctx context.Context, task *task.Task) error {
+			if held, err := r.rdb.HExists(ctx, r.keys.Worker(first.Load().(string)), task.ID()).Result(); held || err != nil {
+				unfit.Add(1)
+			}
+			done.Add(1)
+			return nil
+		}),
+	})
+	id := r.only()
+	first.Store(id)
+	quiet.on.Store(true)
+	r.eventually("silence noticed", func() bool { return errors.Is(d.Ready(), dispatcher.ErrSilent) })
+	r.setTick(id, time.Now().Add(time.Hour).UnixMilli())
+	r.push(slots)
+	r.eventually("leased", func() bool { return r.held(id) == slots })
+	if n := done.Load(); n > 0 {
+		t.Errorf("%d attempts without a beat", n)
+	}
+	r.setTick(id, -1)
+	quiet.on.Store(false)
+	r.eventually("delivered", func() bool { return done.Load() == slots })
+	if n := unfit.Load(); n > 0 {
+		t.Errorf("%d attempts under the id that was given up", n)
+	}
+}
+
+// TestTheHeartBeatsWhileADispatcherDrains has an attempt that goes on for longer than a dispatcher counts as alive after
+// its last beat.
+func TestTheHeartBeatsWhileADispatcherDrains(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	begun, answer := make(chan struct{}), make(chan struct{})
+	d, _ := r.serve(dispatcher.Config{
+		NoJanitor: true, Timeout: time.Hour, Grace: time.Hour,
+		Target: dispatcher.TargetFunc(func(ctx context.Context, _ *task.Task) error {
+			close(begun)
+			select {
+			case <-answer:
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		}),
+	})
+	id := r.only()
+	r.push(1)
+	<-begun
+	closed := make(chan error, 1)
+	go func() { closed <- d.Close(context.WithoutCancel(t.Context())) }()
+	r.eventually("draining", func() bool { return errors.Is(d.Ready(), dispatcher.ErrDraining) })
+	tick := func() float64 { return r.rdb.ZScore(t.Context(), r.keys.Ticks, id).Val() }
+	last := tick() + 10*float64(beat.Milliseconds())
+	r.eventually("beats go on", func() bool { return tick() > last })
+	close(answer)
+	if err := <-closed; err != nil || r.held(id) > 0 {
+		t.Errorf("Close = %v, %d tasks held", err, r.held(id))
+	}
+}
+
+// TestFencedDispatcherLeavesTasksToOthers has one whose attempts still fill its slots when it registers anew.
+func TestFencedDispatcherLeavesTasksToOthers(t *testing.T) {
+	t.Parallel()
+	const slots = 3
+	r := newRig(t)
+	var hanging, done atomic.Int64
+	d, _ := r.serve(dispatcher.Config{
+		Concurrency: slots, NoJanitor: true, Timeout: time.Hour,
+		Target: dispatcher.TargetFunc(func(ctx context.Context, _ *task.Task) error {
+			hanging.Add(1)
+			<-ctx.Done()
+			return ctx.Err()
+		}),
+	})
+	first := r.only()
+	r.push(slots)
+	r.eventually("hanging", func() bool { return hanging.Load() == slots })
+	r.setTick(first, -1)
+	var second string
+	r.eventually("registered anew", func() bool {
+		ids, err := r.rdb.ZRange(r.Context(), r.keys.Ticks, 0, -1).Result()
+		if err != nil {
+			r.Fatal(err)
+		}
+		for _, id := range ids {
+			if id != first {
+				second = id
+			}
+		}
+		return second != "" && d.Ready() == nil
+	})
+	r.push(slots)
+	r.serve(dispatcher.Config{
+		Concurrency: slots, NoJanitor: true,
+		Target: dispatcher.TargetFunc(func(context.Context, *task.Task) error {
+			done.Add(1)
+			return nil
+		}),
+	})
+	r.eventually("delivered by the other", func() bool { return done.Load() == slots })
+}

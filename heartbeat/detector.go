@@ -1,0 +1,85 @@
+package heartbeat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/queuehook/queuehook/keyspace"
+)
+
+// Detector names the dispatchers of a queue that look dead.
+type Detector struct {
+	rdb  redis.UniversalClient
+	keys keyspace.Keys
+}
+
+// NewDetector returns the detector of one queue.
+func NewDetector(rdb redis.UniversalClient, queue string) (*Detector, error) {
+	keys, err := keyspace.New(queue)
+	if err != nil {
+		return nil, err
+	}
+	return &Detector{rdb: rdb, keys: keys}, nil
+}
+
+// Detect answers the ids of the dispatchers whose time has run out on the server's clock. It changes nothing, and a
+// sweep looks at each again before it takes anything.
+func (d *Detector) Detect(ctx context.Context) ([]string, error) {
+	reply, err := detectScript.Run(ctx, d.rdb, []string{d.keys.Ticks})
+	if err != nil {
+		return nil, fmt.Errorf("detect dead dispatchers: %w", err)
+	}
+	items, _ := reply.([]any)
+	ids := make([]string, 0, len(items))
+	for _, item := range items {
+		if id, ok := item.(string); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Purge forgets a dispatcher that holds no tasks; ErrBusy otherwise.
+func (d *Detector) Purge(ctx context.Context, id string) error {
+	return deregister(ctx, d.rdb, d.keys, id)
+}
+
+// Seen is one dispatcher of a queue as the server knows it.
+type Seen struct {
+	ID string
+	// Left is how long its last beat still counts; below zero it has run out, by so much.
+	Left time.Duration
+	// Condemned says that a sweeper takes its tasks.
+	Condemned bool
+	Info      Info
+}
+
+// List answers every dispatcher that is known, the dead ones too.
+func (d *Detector) List(ctx context.Context) ([]Seen, error) {
+	var clock *redis.TimeCmd
+	var ticks *redis.ZSliceCmd
+	var infos *redis.MapStringStringCmd
+	if _, err := d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		ticks = p.ZRangeWithScores(ctx, d.keys.Ticks, 0, -1)
+		infos = p.HGetAll(ctx, d.keys.Info)
+		clock = p.Time(ctx)
+		return nil
+	}); err != nil {
+		return nil, fmt.Errorf("list dispatchers: %w", err)
+	}
+	seen := make([]Seen, 0, len(ticks.Val()))
+	for _, tick := range ticks.Val() {
+		id, _ := tick.Member.(string)
+		s := Seen{ID: id, Condemned: tick.Score == -1}
+		if !s.Condemned {
+			s.Left = time.UnixMilli(int64(tick.Score)).Sub(clock.Val())
+		}
+		_ = json.Unmarshal([]byte(infos.Val()[id]), &s.Info) // a dispatcher without readable info is still one
+		seen = append(seen, s)
+	}
+	return seen, nil
+}

@@ -1,0 +1,251 @@
+// Package heartbeat keeps account of which dispatchers of a queue live. A dispatcher's Heart moves its alive-until time
+// on; a Detector names those that stopped. Both go by the Redis server's clock alone, so hosts may disagree on the time.
+package heartbeat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/queuehook/queuehook/keyspace"
+)
+
+// The time to live and the grace, in beats. A dispatcher is suspected when TTL has passed without a beat, and its tasks
+// are taken when it stays away for Grace more.
+const (
+	ttlBeats   = 3
+	graceBeats = 2
+)
+
+// MinInterval is the least time between beats.
+const MinInterval = 10 * time.Millisecond
+
+// minPatience is what one beat may take at least, however short the interval.
+const minPatience = 250 * time.Millisecond
+
+// maxRetry bounds the wait after a failed beat: once Redis is back, leasing goes on within about this time.
+const maxRetry = time.Second
+
+var (
+	// ErrFenced is answered when the dispatcher was given up: its tasks are being taken back, or have been. It settles
+	// what it still has and registers anew.
+	ErrFenced = errors.New("dispatcher is fenced")
+	// ErrBusy is answered by Deregister while tasks are in flight.
+	ErrBusy = errors.New("dispatcher holds tasks")
+)
+
+// Config says how a heart beats.
+type Config struct {
+	// Interval is the time between beats, at least MinInterval; 0 = 5 s. The time to live is three of them, the grace two.
+	Interval time.Duration
+	// Info describes the dispatcher to whoever lists them. Its TTL and Grace are filled in.
+	Info Info
+	// Observe is told of each beat, registrations included, when it was sent by this process's clock and how it went;
+	// nil = nobody is.
+	Observe func(at time.Time, err error)
+	// Logger gets failed beats; nil = slog.Default().
+	Logger *slog.Logger
+}
+
+// Info is what is known of a dispatcher besides its tick.
+type Info struct {
+	Host        string    `json:"host,omitempty"`
+	PID         int       `json:"pid,omitempty"`
+	Version     string    `json:"version,omitempty"`
+	Started     time.Time `json:"started"`
+	Concurrency int       `json:"concurrency,omitempty"`
+	Interval    int64     `json:"interval_ms"`
+	TTL         int64     `json:"ttl_ms"`
+	Grace       int64     `json:"grace_ms"`
+}
+
+// Heart is one registration of a dispatcher of one queue. Its methods may be called by many goroutines, but Register
+// comes first.
+type Heart struct {
+	rdb  redis.UniversalClient
+	keys keyspace.Keys
+	cfg  Config
+	ttl  time.Duration
+
+	id     string
+	good   atomic.Int64  // sinceBoot before the last good beat was sent
+	listed atomic.Bool   // the queue is in the set of all queues
+	warned atomic.Bool   // that it is not yet
+	mu     sync.Mutex    // guards fresh
+	fresh  chan struct{} // closed and renewed at each good beat
+}
+
+// New returns the heart of a dispatcher of queue, which Register gives an id. rdb should be a client of its own: a beat
+// must not wait for a connection or behind a large reply.
+func New(rdb redis.UniversalClient, queue string, cfg Config) (*Heart, error) {
+	keys, err := keyspace.New(queue)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Interval == 0 {
+		cfg.Interval = 5 * time.Second
+	}
+	if cfg.Interval < MinInterval {
+		return nil, fmt.Errorf("heartbeat interval %s: at least %s is accepted", cfg.Interval, MinInterval)
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(time.Time, error) {}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	ttl := ttlBeats * cfg.Interval
+	cfg.Info.Interval = cfg.Interval.Milliseconds()
+	cfg.Info.TTL = ttl.Milliseconds()
+	cfg.Info.Grace = (graceBeats * cfg.Interval).Milliseconds()
+	return &Heart{rdb: rdb, keys: keys, cfg: cfg, ttl: ttl, fresh: make(chan struct{})}, nil
+}
+
+// Register announces the dispatcher under an id minted for this call: after a lost reply nobody can tell whether an id
+// was taken, and one that was is forgotten by a sweep.
+func (h *Heart) Register(ctx context.Context) error {
+	at := time.Now()
+	err := h.register(ctx)
+	h.cfg.Observe(at, err)
+	return err
+}
+
+func (h *Heart) register(ctx context.Context) error {
+	info, err := json.Marshal(h.cfg.Info)
+	if err != nil {
+		return fmt.Errorf("register dispatcher: %w", err)
+	}
+	id, sent := ulid.Make().String(), sinceBoot()
+	reply, err := registerScript.Run(ctx, h.rdb, []string{h.keys.Ticks, h.keys.Info}, id, h.ttl.Milliseconds(), info)
+	if err != nil {
+		return fmt.Errorf("register dispatcher: %w", err)
+	}
+	if reply != int64(1) {
+		return fmt.Errorf("register dispatcher: %w", ErrFenced)
+	}
+	h.id = id
+	h.beaten(sent)
+	h.list(ctx)
+	return nil
+}
+
+// ID is the id that the last Register minted.
+func (h *Heart) ID() string { return h.id }
+
+// Beat moves the dispatcher's alive-until time on by one time to live. ErrFenced when it was given up.
+func (h *Heart) Beat(ctx context.Context) error {
+	at := time.Now()
+	err := h.beat(ctx)
+	h.cfg.Observe(at, err)
+	return err
+}
+
+func (h *Heart) beat(ctx context.Context) error {
+	sent := sinceBoot()
+	reply, err := beatScript.Run(ctx, h.rdb, []string{h.keys.Ticks}, h.id, h.ttl.Milliseconds())
+	if err != nil {
+		return fmt.Errorf("beat: %w", err)
+	}
+	if reply != int64(1) {
+		return fmt.Errorf("beat: %w", ErrFenced)
+	}
+	h.beaten(sent)
+	h.list(ctx)
+	return nil
+}
+
+// Run beats until ctx ends, then returns nil, or until the dispatcher is fenced, then returns ErrFenced. A failed beat
+// is tried again within the interval.
+func (h *Heart) Run(ctx context.Context) error {
+	failures := 0
+	wait := h.cfg.Interval
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		err := h.beatWithin(ctx, max(h.cfg.Interval, minPatience))
+		switch {
+		case err == nil:
+			failures, wait = 0, h.cfg.Interval
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, ErrFenced):
+			return err
+		default:
+			failures++
+			wait = min(h.cfg.Interval, maxRetry)/2 + rand.N(min(h.cfg.Interval, maxRetry)/2) //nolint:gosec // jitter
+			if failures == 1 {
+				h.cfg.Logger.WarnContext(ctx, "heartbeat failed", "queue", h.keys.Source, "dispatcher", h.id, "error", err)
+			}
+		}
+	}
+}
+
+// beatWithin gives up on a silent connection in time for another beat on a fresh one.
+func (h *Heart) beatWithin(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return h.Beat(ctx)
+}
+
+// Deregister forgets the dispatcher. ErrBusy while it holds tasks: then it stays known, so that a sweep finds them.
+func (h *Heart) Deregister(ctx context.Context) error {
+	return deregister(ctx, h.rdb, h.keys, h.id)
+}
+
+// Alive says that the dispatcher is registered and may start work: by its own clock, which counts time spent suspended, nobody can have
+// suspected it yet. It goes by the time before the last good beat was sent, less half an interval of margin.
+func (h *Heart) Alive() bool {
+	good := h.good.Load()
+	return good != 0 && sinceBoot()-time.Duration(good) < h.ttl-h.cfg.Interval/2
+}
+
+// Fresh returns a channel that is closed at the next good beat.
+func (h *Heart) Fresh() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fresh
+}
+
+func (h *Heart) beaten(sent time.Duration) {
+	h.good.Store(int64(sent))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.fresh)
+	h.fresh = make(chan struct{})
+}
+
+// list notes the queue in the set of all queues, once. That key has a slot of its own, hence a command of its own; when
+// it fails the next beat tries again.
+func (h *Heart) list(ctx context.Context) {
+	if h.listed.Load() {
+		return
+	}
+	err := h.rdb.SAdd(ctx, keyspace.Queues, h.keys.Source).Err()
+	h.listed.Store(err == nil)
+	if err != nil && h.warned.CompareAndSwap(false, true) {
+		h.cfg.Logger.WarnContext(ctx, "queue not listed yet", "queue", h.keys.Source, "error", err)
+	}
+}
+
+func deregister(ctx context.Context, rdb redis.UniversalClient, k keyspace.Keys, id string) error {
+	reply, err := deregisterScript.Run(ctx, rdb, []string{k.Ticks, k.Info, k.Suspects, k.Worker(id)}, id)
+	if err != nil {
+		return fmt.Errorf("deregister dispatcher: %w", err)
+	}
+	if held, _ := reply.([]any); len(held) > 0 {
+		return fmt.Errorf("deregister dispatcher: %w: %d or more", ErrBusy, len(held))
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package chaos
+
+import (
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/queuehook/queuehook/heartbeat"
+	"github.com/queuehook/queuehook/internal/faultproxy"
+	"github.com/queuehook/queuehook/internal/fleet"
+	"github.com/queuehook/queuehook/internal/receiver"
+	"github.com/queuehook/queuehook/keyspace"
+)
+
+// begin makes a fault happen. What cannot happen now, as freezing a dispatcher that is dead, does not count.
+func (tr *trial) begin(f Fault) {
+	var happens bool
+	switch f.Kind {
+	case Kill, Freeze, Terminate:
+		happens = tr.beginProcess(f)
+	case Cut, Sever, HalfOpen, Delay, Throttle, LoseReply, LoseCall:
+		happens = tr.beginLink(f)
+	case Restart, Crash, Pause, Full, ScriptFlush, ClientKill:
+		happens = tr.beginRedis(f)
+	case Failover, Takeover, SlotMoves:
+		tr.many.begin(tr.t, f)
+		happens = true
+	case Errors, Hangs, Resets, Throttles, Slow:
+		tr.queue.Receiver.SetScript(script(f))
+		happens = true
+	case Janitor:
+		tr.runs = append(tr.runs, fleet.Start(tr.t, fleet.Janitor, nil,
+			prefixed("JANITOR_", append(tr.redis(nil), "GRACE=1s"))))
+		happens = true
+	}
+	if happens {
+		tr.figures.Faults[f.Kind]++
+	}
+}
+
+// over ends a fault.
+func (tr *trial) over(f Fault) {
+	switch f.Kind {
+	case Kill, Terminate:
+		if tr.slots[f.Slot].now == nil {
+			tr.launch(f.Slot)
+		}
+	case Freeze:
+		tr.thaw(f.Slot)
+	case Cut, Sever, HalfOpen, Delay, Throttle, LoseReply, LoseCall:
+		tr.slots[f.Slot].proxy.Restore()
+	case Restart, Crash, Pause, Full, ScriptFlush, ClientKill:
+		tr.overRedis(f)
+	case Failover, Takeover, SlotMoves:
+		tr.many.over(tr.t, f)
+	case Errors, Hangs, Resets, Throttles, Slow:
+		tr.queue.Receiver.SetScript(nil)
+	case Janitor:
+	}
+}
+
+func (tr *trial) beginProcess(f Fault) bool {
+	s := tr.slots[f.Slot]
+	l := s.now
+	if l == nil {
+		return false
+	}
+	switch f.Kind {
+	case Freeze:
+		l.server.Suspend(tr.t)
+		l.frozen = true
+	case Terminate:
+		l.server.Terminate(tr.t)
+		l.ended, s.now = true, nil
+	default:
+		l.server.Suspend(tr.t)
+		tr.takeStock(l)
+		l.server.Kill()
+		l.ended, l.died, s.now = true, time.Now(), nil
+	}
+	return true
+}
+
+func (tr *trial) thaw(i int) {
+	if l := tr.slots[i].now; l != nil && l.frozen {
+		l.server.Resume(tr.t)
+		l.frozen = false
+	}
+}
+
+func (tr *trial) beginLink(f Fault) bool {
+	p := tr.slots[f.Slot].proxy
+	switch f.Kind {
+	case Cut:
+		p.Cut()
+	case Sever:
+		p.Sever()
+	case HalfOpen:
+		p.Swallow([]faultproxy.Direction{faultproxy.Requests, faultproxy.Replies, faultproxy.Both}[int(f.Draw*3)])
+	case Delay:
+		p.Delay(faultproxy.Both, time.Duration(f.Draw*float64(400*time.Millisecond)))
+	case Throttle:
+		p.Throttle(faultproxy.Both, 2000+int(f.Draw*50_000))
+	case LoseReply:
+		p.LoseReplies(1+int(f.Draw*10), "")
+	default:
+		p.LoseRequests(1+int(f.Draw*10), "")
+	}
+	return true
+}
+
+func (tr *trial) beginRedis(f Fault) bool {
+	ctx, rdb := tr.t.Context(), tr.server.Admin(tr.t)
+	switch f.Kind {
+	case Restart:
+		tr.server.Stop(tr.t)
+		tr.down = true
+	case Crash:
+		tr.server.Kill(tr.t)
+		tr.down = true
+	case Pause:
+		tr.server.Pause(tr.t)
+		tr.down = true
+	case Full:
+		tr.try(rdb.ConfigSet(ctx, "maxmemory", "1").Err())
+	case ScriptFlush:
+		tr.try(rdb.ScriptFlush(ctx).Err())
+	default:
+		tr.try(rdb.ClientKillByFilter(ctx, "TYPE", "normal", "SKIPME", "yes").Err())
+	}
+	return true
+}
+
+func (tr *trial) overRedis(f Fault) {
+	switch f.Kind {
+	case Restart, Crash:
+		tr.server.Start(tr.t)
+	case Pause:
+		tr.server.Continue(tr.t)
+	case Full:
+		tr.try(tr.server.Admin(tr.t).ConfigSet(tr.t.Context(), "maxmemory", "0").Err())
+		return
+	default:
+		return
+	}
+	tr.down = false // what could not be looked at is looked at next, well before anybody may take from it
+}
+
+// takeStock notes what Redis has in flight at a dispatcher that is frozen or has ended.
+func (tr *trial) takeStock(l *life) {
+	if tr.down || tr.site != Alone {
+		return
+	}
+	l.seen = true
+	ctx := tr.t.Context()
+	rdb := redis.NewClient(tr.server.Options()) // a fresh connection: others may be broken by the last fault
+	defer func() { _ = rdb.Close() }()
+	detector, err := heartbeat.NewDetector(rdb, tr.queue.Name)
+	tr.try(err)
+	seen, err := detector.List(ctx)
+	tr.try(err)
+	keys, err := keyspace.New(tr.queue.Name)
+	tr.try(err)
+	l.fenced = true
+	for _, d := range seen {
+		if d.Info.PID != l.server.PID() {
+			continue
+		}
+		ids, err := rdb.HKeys(ctx, keys.Worker(d.ID)).Result()
+		tr.try(err)
+		for _, id := range ids {
+			l.inHand[id] = true
+		}
+		l.fenced = l.fenced && d.Condemned
+	}
+}
+
+// script is what the receiver does meanwhile.
+func script(f Fault) receiver.Script {
+	bad := receiver.Share{Weight: 0.2 + 0.8*f.Draw}
+	switch f.Kind {
+	case Hangs:
+		bad.Answer = receiver.Never()
+	case Resets:
+		bad.Answer = receiver.HangUp(receiver.Reset, []receiver.When{
+			receiver.AfterRead, receiver.BeforeRead, receiver.AfterHeaders, receiver.AfterBody,
+		}[int(f.Draw*4)])
+	case Throttles:
+		bad.Answer = receiver.Status(429).With("Retry-After", "1")
+	case Slow:
+		bad.Answer = receiver.Status(200).After(time.Duration(f.Draw * float64(timeout)))
+	default:
+		bad.Answer = receiver.Status([]int{500, 503, 404, 302, 400}[int(f.Draw*5)])
+	}
+	seed := uint64(f.At) //nolint:gosec // not negative
+	return receiver.Mix(seed, bad, receiver.Share{Weight: 1 - bad.Weight, Answer: receiver.Status(204)})
+}
+
+// heal ends whatever still is wrong, and returns when the queue is drained.
+func (tr *trial) heal() {
+	tr.queue.Receiver.SetScript(nil)
+	for i, s := range tr.slots {
+		if s.proxy != nil {
+			s.proxy.Restore()
+		}
+		tr.thaw(i)
+		if s.now == nil {
+			tr.launch(i)
+		}
+	}
+	for _, s := range tr.slots {
+		s.now.server.AwaitReady(tr.t)
+	}
+	tr.queue.AwaitDrained(tr.t)
+}
+
+// end stops everything and awaits it.
+func (tr *trial) end() {
+	for _, s := range tr.slots {
+		s.now.server.Terminate(tr.t)
+		s.now.ended = true
+	}
+	for _, l := range tr.lives {
+		if l.died.IsZero() {
+			if code := l.server.Wait(tr.t); code != 0 {
+				tr.t.Errorf("dispatcher %s ended with exit code %d\n%s", l.name, code, l.server.Log())
+			}
+		}
+	}
+	for _, run := range tr.runs {
+		tr.figures.count(run.Wait(tr.t))
+	}
+	for id, held := range tr.queue.Places(tr.t).InFlight {
+		tr.t.Errorf("dispatcher %s has stopped and holds %d tasks", id, len(held))
+	}
+}
+
+func (tr *trial) try(err error) {
+	tr.t.Helper()
+	if err != nil {
+		tr.t.Fatalf("chaos: %v", err)
+	}
+}
+
+// life finds a dispatcher by its name.
+func (tr *trial) life(name string) *life {
+	i := slices.IndexFunc(tr.lives, func(l *life) bool { return l.name == name })
+	if i < 0 {
+		return nil
+	}
+	return tr.lives[i]
+}

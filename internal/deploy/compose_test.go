@@ -1,0 +1,37 @@
+package deploy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+)
+
+// Compose's loader knows every key, and every name that one part uses of another.
+func TestCompose(t *testing.T) {
+	options, err := cli.NewProjectOptions([]string{root + "/compose.yaml"}, cli.WithProfiles([]string{"*"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, err := options.LoadProject(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dispatcher", "janitor"} {
+		s, err := project.GetService(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.ReadOnly || len(s.CapDrop) != 1 || s.CapDrop[0] != "ALL" {
+			t.Errorf("%s: read_only %t, cap_drop %v", name, s.ReadOnly, s.CapDrop)
+		}
+	}
+	dispatcher := project.Services["dispatcher"]
+	grace, err := time.ParseDuration(*dispatcher.Environment["DISPATCHER_SHUTDOWN_GRACE"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dispatcher.StopGracePeriod == nil || time.Duration(*dispatcher.StopGracePeriod) != grace+10*time.Second {
+		t.Errorf("stop_grace_period %v, want the grace and 10 s", dispatcher.StopGracePeriod)
+	}
+}

@@ -1,0 +1,60 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/queuehook/queuehook/internal/fleet"
+	"github.com/queuehook/queuehook/internal/receiver"
+	"github.com/queuehook/queuehook/internal/redistest"
+)
+
+// TestRouteRemoved takes a queue out of the routes file while its tasks wait and are in flight: some of those end in
+// time, well or badly, some do not. All stay where they can be had, nobody touches them, and the other route goes on.
+func TestRouteRemoved(t *testing.T) {
+	t.Parallel()
+	const slots, waiting = 12, 200
+	server := redistest.Shared(t)
+	gone := fleet.NewQueue(t, server, receiver.Config{Script: func(r receiver.Request) receiver.Answer {
+		switch r.Seq % 3 {
+		case 0:
+			return receiver.Never()
+		case 1:
+			return receiver.Status(204).After(8 * time.Second)
+		default:
+			return receiver.Status(500).After(8 * time.Second)
+		}
+	}})
+	stays := fleet.NewQueue(t, server, receiver.Config{})
+	path := write(t, "routes.yaml", routes(route(gone, "concurrency: 12", "timeout: 10m"), route(stays)))
+	d := fleet.StartDispatcher(t, server.URL(), "", "ROUTES_FILE="+path, "SHUTDOWN_GRACE=10s")
+	gone.PushN(t, waiting)
+	gone.AwaitInFlight(t, slots)
+
+	replace(t, path, routes(route(stays)))
+	fleet.AwaitTrue(t, fleet.Patience, "file applied", func() bool { return len(d.Logged("routes file applied")) == 1 })
+	fleet.AwaitTrue(t, fleet.Patience, "the route has let go", func() bool { return gone.Depth(t).Dispatchers == 0 })
+	before := gone.Receiver.Count()
+	if before != slots {
+		t.Errorf("%d requests, want the %d that were in flight when the route went", before, slots)
+	}
+	if depth := gone.Depth(t); depth.Ready+depth.Delayed != waiting-slots/3 || depth.InFlight != 0 {
+		t.Errorf("depths %+v, want %d waiting", depth, waiting-slots/3)
+	}
+	gone.Law(t)
+	stays.PushN(t, 500)
+	stays.AwaitDrained(t)
+	if got := gone.Receiver.Count(); got != before {
+		t.Errorf("%d requests for a queue without a route", got-before)
+	}
+
+	gone.Receiver.SetScript(nil)
+	replace(t, path, routes(route(stays), route(gone)))
+	gone.AwaitDrained(t)
+	d.Stop(t)
+	if got := gone.Receiver.Count(); got != slots+waiting-slots/3 {
+		t.Errorf("%d requests in all, want %d", got, slots+waiting-slots/3)
+	}
+	gone.Law(t)
+	stays.Law(t)
+}

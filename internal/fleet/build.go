@@ -1,0 +1,79 @@
+// Package fleet runs the built programs as a test's fleet: dispatchers as processes of their own, in front of a real
+// Redis and of scripted receivers, driven by signals. Tests end by asking for the law (package audit).
+//
+//	func TestMain(m *testing.M) { os.Exit(fleet.Main(m)) }
+//
+//	func TestOrders(t *testing.T) {
+//		server := redistest.Shared(t)
+//		q := fleet.NewQueue(t, server, receiver.Config{})
+//		d := fleet.StartDispatcher(t, server.URL(), fleet.Routes(q))
+//		q.Push(t, []byte("one"))
+//		q.AwaitDrained(t)
+//		d.Stop(t)
+//		q.Law(t)
+//	}
+//
+// The programs are built once per test binary, with the race detector; a race, a panic or an unexpected end of one fails
+// the test that started it.
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/queuehook/queuehook/internal/redistest"
+)
+
+// The programs.
+const (
+	Dispatcher = "dispatcher"
+	Janitor    = "lambda-janitor"
+)
+
+const module = "github.com/queuehook/queuehook/cmd/"
+
+// built are the programs of this test binary, made once. It is a package variable because a test binary has nothing
+// else that TestMain and its tests have in common.
+var built struct { //nolint:gochecknoglobals // see above
+	once sync.Once
+	dir  string // Main removes it
+	err  error
+}
+
+// Main runs the tests of a package, and then removes what they shared: the programs, and redistest's server. It returns
+// the exit code for os.Exit.
+func Main(m *testing.M) int {
+	code := redistest.Main(m)
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+	return code
+}
+
+// binary answers the path of a program, which the first call builds.
+func binary(t testing.TB, program string) string {
+	t.Helper()
+	built.once.Do(func() { built.dir, built.err = build() })
+	if built.err != nil {
+		t.Fatalf("build the programs: %v", built.err)
+	}
+	return filepath.Join(built.dir, program)
+}
+
+func build() (string, error) {
+	dir, err := os.MkdirTemp("", "fleet-")
+	if err != nil {
+		return "", fmt.Errorf("make directory: %w", err)
+	}
+	args := []string{"build", "-race", "-tags", "lambda.norpc", "-o", dir + "/", module + Dispatcher, module + Janitor}
+	cmd := exec.CommandContext(context.Background(), "go", args...) //nolint:gosec // our own names
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("%w: %s", err, out)
+	}
+	return dir, nil
+}

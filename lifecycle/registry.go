@@ -1,0 +1,108 @@
+package lifecycle
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/queuehook/queuehook/task"
+)
+
+// registry knows the tasks that are out and thereby the free slots. An entry comes with the lease's reply and goes with
+// the settlement's, whatever that says: as long as a task stands here, no adoption takes it for a lost one.
+type registry struct {
+	slots int
+
+	mu      sync.Mutex
+	entries map[string]entry // by task id
+	changed chan struct{}    // closed and renewed when an entry goes
+}
+
+// entry is one task that is out.
+type entry struct {
+	task  *task.Task
+	token string // of its lease
+}
+
+// claim names one lease of a task.
+type claim struct{ id, token string }
+
+func newRegistry(slots int) *registry {
+	return &registry{slots: slots, entries: make(map[string]entry), changed: make(chan struct{})}
+}
+
+func (r *registry) add(t *task.Task, token string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries[t.ID()] = entry{task: t, token: token}
+}
+
+// remove forgets a lease by the token that it was settled under. A task that is due again at once may be out anew before
+// the reply that settled its last lease is read here: that entry must stay.
+func (r *registry) remove(leases ...claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range leases {
+		if r.entries[l.id].token == l.token {
+			delete(r.entries, l.id)
+		}
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *registry) token(id string) (string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.entries[id]
+	return e.token, ok
+}
+
+func (r *registry) tasks() []*task.Task {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	tasks := make([]*task.Task, 0, len(r.entries))
+	for _, e := range r.entries {
+		tasks = append(tasks, e.task)
+	}
+	return tasks
+}
+
+func (r *registry) ids() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.entries))
+}
+
+func (r *registry) len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.entries)
+}
+
+func (r *registry) free() int { return r.slots - r.len() }
+
+// wait returns when ok says so of the number of tasks out and of free slots, or with ctx's cause.
+func (r *registry) wait(ctx context.Context, ok func(out, free int) bool) error {
+	for {
+		r.mu.Lock()
+		out, changed := len(r.entries), r.changed
+		r.mu.Unlock()
+		if ok(out, r.slots-out) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+// changes returns a channel that is closed when the next entry goes.
+func (r *registry) changes() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}

@@ -1,0 +1,189 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/queuehook/queuehook/delivery"
+	"github.com/queuehook/queuehook/internal/script"
+	"github.com/queuehook/queuehook/task"
+)
+
+// Complete forgets a task that was delivered. While Redis is away it keeps trying until ctx ends, so that a known
+// outcome is not delivered again. task.ErrNotFound when the lease is lost.
+func (l *DefaultLifecycle) Complete(ctx context.Context, t *task.Task) error {
+	return l.settle(ctx, "complete", t, l.batch.try)
+}
+
+// Abandon parks a task whose attempt failed; it is due again after delay. Without a Record of the attempt it counts as
+// charged. Errors and patience are Complete's.
+func (l *DefaultLifecycle) Abandon(ctx context.Context, t *task.Task, delay time.Duration) error {
+	record(t, delivery.Failed)
+	meta, err := t.Meta().Encode()
+	if err != nil {
+		return fmt.Errorf("abandon task: %w", err)
+	}
+	return l.settle(ctx, "abandon", t, func(ctx context.Context, id, token string) (bool, error) {
+		k := l.keys
+		return l.one(ctx, abandonScript, []string{k.Worker(l.id), k.Meta, k.Crashes, k.Delayed, k.Stats},
+			id, token, max(0, delay.Milliseconds()), meta)
+	})
+}
+
+// Bury moves a task to the dead letters for this reason. Errors and patience are Complete's.
+func (l *DefaultLifecycle) Bury(ctx context.Context, t *task.Task, reason delivery.Reason) error {
+	record(t, reason)
+	last := t.Meta()
+	last.LastReason = reason.String()
+	meta, err := last.Encode()
+	if err != nil {
+		return fmt.Errorf("bury task: %w", err)
+	}
+	return l.settle(ctx, "bury", t, func(ctx context.Context, id, token string) (bool, error) {
+		k := l.keys
+		return l.one(ctx, buryScript, []string{k.Worker(l.id), k.Meta, k.Crashes, k.Dead, k.Holder, k.Stats},
+			id, token, meta)
+	})
+}
+
+// Release gives tasks back uncharged; they are due at once. Those whose lease is lost are passed over. It tries until
+// ctx ends.
+func (l *DefaultLifecycle) Release(ctx context.Context, tasks ...*task.Task) error {
+	for len(tasks) > 0 {
+		n := min(len(tasks), maxBatch)
+		if err := l.release(ctx, tasks[:n]); err != nil {
+			return err
+		}
+		tasks = tasks[n:]
+	}
+	return nil
+}
+
+func (l *DefaultLifecycle) release(ctx context.Context, tasks []*task.Task) error {
+	args := make([]any, 0, 3*len(tasks))
+	leases := make([]claim, 0, len(tasks))
+	for _, t := range tasks {
+		token, ok := l.out.token(t.ID())
+		if !ok {
+			continue
+		}
+		var meta []byte
+		if t.Recorded() {
+			var err error
+			if meta, err = t.Meta().Encode(); err != nil {
+				return fmt.Errorf("release task: %w", err)
+			}
+		}
+		args = append(args, t.ID(), token, meta)
+		leases = append(leases, claim{t.ID(), token})
+	}
+	k := l.keys
+	trouble := stuck{life: l}
+	defer trouble.done(ctx)
+	for len(leases) > 0 {
+		_, err := l.run(ctx, releaseScript, []string{k.Worker(l.id), k.Meta, k.Delayed, k.Stats}, args...)
+		if err == nil {
+			l.out.remove(leases...)
+			return nil
+		}
+		if trouble.wait(ctx, err) != nil {
+			return fmt.Errorf("release tasks: %w", err)
+		}
+	}
+	return nil
+}
+
+// settle tries one task's settlement until Redis answers it or ctx ends; only an answer takes the task out of the
+// registry. When an earlier try lost its reply, "not ours" may be that try's own doing and is no error.
+func (l *DefaultLifecycle) settle(
+	ctx context.Context, verb string, t *task.Task,
+	try func(ctx context.Context, id, token string) (ours bool, err error),
+) error {
+	token, ok := l.out.token(t.ID())
+	if !ok {
+		return fmt.Errorf("%s %s: %w", verb, t.ID(), task.ErrNotFound)
+	}
+	trouble := stuck{life: l}
+	defer trouble.done(ctx)
+	repeated := false
+	for {
+		ours, err := try(ctx, t.ID(), token)
+		if err == nil {
+			l.out.remove(claim{t.ID(), token})
+			if ours || repeated {
+				return nil
+			}
+			return fmt.Errorf("%s %s: %w", verb, t.ID(), task.ErrNotFound)
+		}
+		repeated = repeated || !script.Answered(err)
+		if trouble.wait(ctx, err) != nil {
+			return fmt.Errorf("%s %s: %w", verb, t.ID(), err)
+		}
+	}
+}
+
+// complete is the batch's one try.
+func (l *DefaultLifecycle) complete(ctx context.Context, items []*item) (map[string]int, error) {
+	args := make([]any, 0, 2*len(items))
+	for _, it := range items {
+		args = append(args, it.id, it.token)
+	}
+	k := l.keys
+	reply, err := l.run(ctx, completeScript,
+		[]string{k.Worker(l.id), k.Body, k.Meta, k.Crashes, k.Holder, k.Stats}, args...)
+	if err != nil {
+		return nil, err
+	}
+	return count(reply), nil
+}
+
+// one runs a script that answers 1 for "done" and 0 for "not ours".
+func (l *DefaultLifecycle) one(ctx context.Context, s script.Script, keys []string, args ...any) (bool, error) {
+	reply, err := s.Run(ctx, l.rdb, keys, args...)
+	if err != nil {
+		return false, err
+	}
+	return reply == int64(1), nil
+}
+
+// record makes up for a caller who did not say how the attempt ended.
+func record(t *task.Task, reason delivery.Reason) {
+	if !t.Recorded() {
+		t.Record(task.Result{At: t.Now(), Reason: reason.String(), Charged: true})
+	}
+}
+
+func count(ids []any) map[string]int {
+	m := make(map[string]int, len(ids))
+	for _, id := range ids {
+		if s, ok := id.(string); ok {
+			m[s]++
+		}
+	}
+	return m
+}
+
+// stuck is one settlement's trouble with Redis. The first of a dispatcher's that does not get through is logged, and that
+// none is left.
+type stuck struct {
+	life   *DefaultLifecycle
+	failed bool
+	again  backoff
+}
+
+// wait counts the fault and answers nil when it is time to try again.
+func (s *stuck) wait(ctx context.Context, err error) error {
+	s.life.cfg.Fault("settle")
+	if !s.failed && s.life.stuck.Add(1) == 1 {
+		s.life.cfg.Logger.WarnContext(ctx, "settling failed, going on trying", "queue", s.life.Name(), "error", err)
+	}
+	s.failed = true
+	return s.again.wait(ctx)
+}
+
+func (s *stuck) done(ctx context.Context) {
+	if s.failed && s.life.stuck.Add(-1) == 0 {
+		s.life.cfg.Logger.InfoContext(ctx, "no settlement waits for Redis any more", "queue", s.life.Name())
+	}
+}

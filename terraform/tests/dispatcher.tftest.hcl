@@ -1,0 +1,98 @@
+# No account and no network: plans only, on a mocked provider.
+mock_provider "aws" {
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "123456789012" }
+  }
+  mock_data "aws_partition" {
+    defaults = { partition = "aws" }
+  }
+  mock_data "aws_region" {
+    defaults = { region = "eu-west-1" }
+  }
+}
+
+variables {
+  name       = "hooks"
+  image      = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/dispatcher:1.0.0"
+  vpc_id     = "vpc-1"
+  subnet_ids = ["subnet-1"]
+  routes     = { orders = "https://api.example.com/a,b" }
+  redis      = { url = "rediss://redis.example.com:6379/0", security_group_id = "sg-1" }
+}
+
+run "service" {
+  command = plan
+  module {
+    source = "./modules/dispatcher"
+  }
+  variables {
+    shutdown_grace_seconds = 60
+    signing_secret         = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:sign-AbCdEf:key::"
+    invoke_function_arns   = ["arn:aws:lambda:eu-west-1:123456789012:function:f"]
+  }
+  assert {
+    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].stopTimeout == 70
+    error_message = "ECS must wait for the grace and 10 s more"
+  }
+  assert {
+    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].readonlyRootFilesystem && jsondecode(aws_ecs_task_definition.this.container_definitions)[0].user == "65532:65532"
+    error_message = "read-only, not root"
+  }
+  assert {
+    condition     = contains([for e in jsondecode(aws_ecs_task_definition.this.container_definitions)[0].environment : "${e.name}=${e.value}"], "DISPATCHER_SHUTDOWN_GRACE=60s")
+    error_message = "the grace"
+  }
+  assert {
+    condition     = contains([for e in jsondecode(aws_ecs_task_definition.this.container_definitions)[0].environment : "${e.name}=${e.value}"], "DISPATCHER_ROUTES=orders=https://api.example.com/a%2Cb")
+    error_message = "a comma in a URL is escaped"
+  }
+  assert {
+    condition     = [for s in jsondecode(aws_ecs_task_definition.this.container_definitions)[0].secrets : s.name] == ["DISPATCHER_SIGNING_SECRET"]
+    error_message = "secrets are no environment"
+  }
+  assert {
+    condition     = aws_ecs_service.fixed[0].deployment_circuit_breaker[0].rollback
+    error_message = "a bad deployment goes back"
+  }
+  assert {
+    condition     = jsondecode(aws_iam_role_policy.invoke[0].policy).Statement[0].Resource == ["arn:aws:lambda:eu-west-1:123456789012:function:f", "arn:aws:lambda:eu-west-1:123456789012:function:f:*"]
+    error_message = "exactly the listed functions, qualified and not"
+  }
+  assert {
+    condition     = [for s in jsondecode(aws_iam_role_policy.execution[0].policy).Statement : s.Resource if s.Sid == "ReadSecrets"][0] == ["arn:aws:secretsmanager:eu-west-1:123456789012:secret:sign-AbCdEf"]
+    error_message = "exactly the secret"
+  }
+  assert {
+    condition     = [for s in jsondecode(aws_iam_role_policy.execution[0].policy).Statement : s.Resource if s.Sid == "PullImage"][0] == ["arn:aws:ecr:eu-west-1:123456789012:repository/team/dispatcher"]
+    error_message = "exactly the repository"
+  }
+  assert {
+    condition     = alltrue([for s in jsondecode(aws_iam_role_policy.execution[0].policy).Statement : !contains(s.Resource, "*") || s.Sid == "LogInToECR"])
+    error_message = "no wildcards but where AWS knows no resources"
+  }
+}
+
+run "bring_your_own" {
+  command = plan
+  module {
+    source = "./modules/dispatcher"
+  }
+  variables {
+    cluster_arn        = "arn:aws:ecs:eu-west-1:123456789012:cluster/mine"
+    execution_role_arn = "arn:aws:iam::123456789012:role/mine"
+    task_role_arn      = "arn:aws:iam::123456789012:role/mine"
+    autoscaling        = { max = 4 }
+  }
+  assert {
+    condition     = length(aws_ecs_cluster.this) + length(aws_iam_role.execution) + length(aws_iam_role.task) == 0
+    error_message = "nothing made that was brought"
+  }
+  assert {
+    condition     = length(aws_ecs_service.fixed) == 0 && aws_appautoscaling_target.this[0].resource_id == "service/mine/hooks-dispatcher-scaled"
+    error_message = "the scaled service"
+  }
+  assert {
+    condition     = aws_appautoscaling_policy.backlog[0].target_tracking_scaling_policy_configuration[0].target_value == 500
+    error_message = "backlog per task"
+  }
+}

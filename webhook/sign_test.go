@@ -1,0 +1,169 @@
+package webhook_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/queuehook/queuehook/delivery"
+	"github.com/queuehook/queuehook/task"
+	"github.com/queuehook/queuehook/webhook"
+)
+
+const (
+	secretA = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	secretB = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+)
+
+func parseSecrets(t testing.TB, text string) []webhook.Secret {
+	t.Helper()
+	secrets, err := webhook.ParseSecrets(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secrets
+}
+
+func verifier(t testing.TB, secret string) *standardwebhooks.Webhook {
+	t.Helper()
+	v, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// seen is a request as a receiver got it.
+type seen struct {
+	header http.Header
+	body   []byte
+}
+
+// record serves every request with status and passes it on.
+func record(t testing.TB, status func() int) (url string, requests chan seen) {
+	t.Helper()
+	requests = make(chan seen, 1)
+	srv, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		requests <- seen{r.Header, body}
+		w.WriteHeader(status())
+	})
+	return srv.URL, requests
+}
+
+func always(status int) func() int { return func() int { return status } }
+
+// TestSignatureIsTheStandards compares with the example that the Standard Webhooks libraries share.
+func TestSignatureIsTheStandards(t *testing.T) {
+	url, requests := record(t, always(204))
+	tg := newTarget(t, webhook.Config{
+		URL: url, Secrets: parseSecrets(t, secretA), Now: func() time.Time { return time.Unix(1614265330, 999e6) },
+	})
+	tk := task.From(task.Spec{ID: "msg_p5jXN8AQM9LWM0D4loKWxJek", Payload: []byte(`{"test": 2432232314}`), Context: t.Context()})
+	wantReason(t, deliver(t, tg, tk), delivery.OK)
+	h := (<-requests).header
+	got := []string{h.Get("webhook-id"), h.Get("webhook-timestamp"), h.Get("webhook-signature")}
+	want := []string{"msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestSignatureAfterALongBackoff has the receiver fail twice. It verifies with the standard's own library, whose
+// tolerance of five minutes the first attempts' timestamps have long left.
+func TestSignatureAfterALongBackoff(t *testing.T) {
+	statuses := []int{500, 503, 200}
+	var attempt int
+	url, requests := record(t, func() int { return statuses[attempt] })
+	tg := newTarget(t, webhook.Config{
+		URL: url, Secrets: parseSecrets(t, secretA+" "+secretB),
+		Now: func() time.Time { return time.Now().Add(-time.Duration(2-attempt) * time.Hour) },
+	})
+	ids := map[string]bool{}
+	for ; attempt < len(statuses); attempt++ {
+		own := map[string]string{"Webhook-Id": "forged", "webhook-signature": "v1,forged"}
+		_ = deliver(t, tg, newTask("\x00\xffpayload", task.Meta{Attempt: attempt, Headers: own}))
+		s := <-requests
+		ids[s.header.Get("webhook-id")] = true
+		if n := len(s.header.Values("webhook-signature")); n != 1 {
+			t.Errorf("%d signature headers", n)
+		}
+		for _, secret := range []string{secretA, secretB} {
+			err := verifier(t, secret).Verify(s.body, s.header)
+			if last := attempt == len(statuses)-1; last != (err == nil) || (!last && !errors.Is(err, standardwebhooks.ErrMessageTooOld)) {
+				t.Errorf("attempt %d: %v", attempt+1, err)
+			}
+			if err := verifier(t, secret).VerifyIgnoringTimestamp(s.body, s.header); err != nil {
+				t.Errorf("attempt %d: %v", attempt+1, err)
+			}
+			if err := verifier(t, secret).VerifyIgnoringTimestamp(append(s.body, 'x'), s.header); err == nil {
+				t.Error("another payload has the same signature")
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]bool{"01J0TASK": true}, ids); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestUnsignedWithoutASecret(t *testing.T) {
+	url, requests := record(t, always(204))
+	wantReason(t, deliver(t, newTarget(t, webhook.Config{URL: url}), newTask("", task.Meta{})), delivery.OK)
+	for name := range (<-requests).header {
+		if strings.HasPrefix(name, "Webhook-") {
+			t.Errorf("%s is sent", name)
+		}
+	}
+}
+
+func TestParseSecrets(t *testing.T) {
+	long := "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 24))
+	for text, want := range map[string]string{
+		"":                                     "there is no signing secret",
+		" \n":                                  "there is no signing secret",
+		"MARKERxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": "signing secret 1 of 1 does not begin with whsec_",
+		"WHSEC_" + long[6:]:                    "signing secret 1 of 1 does not begin with whsec_",
+		long + " whsec_MARKER!":                "signing secret 2 of 2 is not base64 after whsec_",
+		"whsec_" + long[6:30] + "\n" + long:    "signing secret 1 of 2 is shorter than 24 bytes",
+		"whsec_":                               "signing secret 1 of 1 is shorter than 24 bytes",
+		long + "," + long:                      "signing secret 1 of 1 is not base64 after whsec_",
+	} {
+		if _, err := webhook.ParseSecrets(text); err == nil || err.Error() != want {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+	if got := parseSecrets(t, "\t"+secretA+"\n"+secretB+" "+long+"\n"); len(got) != 3 {
+		t.Errorf("%d secrets", len(got))
+	}
+}
+
+func TestSecretIsHidden(t *testing.T) {
+	secrets := parseSecrets(t, secretA)
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).InfoContext(t.Context(), "x", "secret", secrets[0], "all", secrets)
+	slog.New(slog.NewJSONHandler(&log, nil)).InfoContext(t.Context(), "x", "secret", secrets[0], "all", secrets)
+	encoded, err := json.Marshal(secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := log.String() + string(encoded) + fmt.Sprintf("%v %+v %#v %s %q %x %d", secrets, secrets, secrets, secrets, secrets, secrets, secrets)
+	key, _ := base64.StdEncoding.DecodeString(secretA[6:])
+	for _, form := range []string{secretA[6:], string(key), fmt.Sprintf("%x", key), fmt.Sprint(key[0], key[1]), fmt.Sprintf("%#x", key[0])} {
+		if strings.Contains(out, form) {
+			t.Errorf("%q shows in %s", form, out)
+		}
+	}
+}
