@@ -233,25 +233,39 @@ func TestCrashLoop(t *testing.T) {
 	q.Law(t)
 }
 
-// TestForgottenDispatcher deletes a dispatcher's tick while it is away and then kills it: nobody suspects whom nobody
-// knows, so that only a deep sweep finds its tasks.
+// TestForgottenDispatcher deletes a dispatcher's tick while it holds tasks and then kills it: nobody suspects whom nobody
+// knows, so that only a deep sweep finds them.
 func TestForgottenDispatcher(t *testing.T) {
 	t.Parallel()
 	const held = 20
 	server := redistest.Shared(t)
 	q, victim := holding(t, server, held, beats)
-	lost := q.Crash(t, victim)
+	victim.Suspend(t) // its next beat would register it anew
+	lost := q.Of(t, victim)
 	k := q.Keys(t)
 	if err := q.Redis.Del(t.Context(), k.Ticks, k.Info, k.Suspects).Err(); err != nil {
 		t.Fatal(err)
 	}
+	q.Cause("its dispatcher was killed", lost...)
+	victim.Kill()
 	q.Receiver.SetScript(nil)
-	heir := fleet.StartDispatcher(t, server.URL(), fleet.Routes(q), beats)
-	code, out, errs := fleet.Run(t, fleet.Dispatcher, []string{"sweep", q.Name, "--deep", "--grace", "100ms"},
-		[]string{"DISPATCHER_REDIS_URL=" + server.URL()})
-	if code != 0 {
-		t.Errorf("exit code %d\n%s%s", code, out, errs)
+
+	sweep := func(args ...string) {
+		code, out, errs := fleet.Run(t, fleet.Dispatcher, append([]string{"sweep", q.Name, "--grace", "100ms"}, args...),
+			[]string{"DISPATCHER_REDIS_URL=" + server.URL()})
+		if code != 0 {
+			t.Errorf("exit code %d\n%s%s", code, out, errs)
+		}
 	}
+	sweep()
+	if n := q.Recovered(t); n != 0 {
+		t.Errorf("a plain sweep found %d tasks: the test shows nothing of the deep one", n)
+	}
+	sweep("--deep")
+	if n := q.Recovered(t); n != held {
+		t.Errorf("the deep sweep found %d tasks, want %d", n, held)
+	}
+	heir := fleet.StartDispatcher(t, server.URL(), fleet.Routes(q), beats)
 	q.AwaitDrained(t)
 	for _, id := range lost {
 		if n := len(q.Receiver.ByTask(id)); n != 2 {
