@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/textproto"
 	"regexp"
 	"time"
 
@@ -32,8 +33,10 @@ type EnqueueOptions struct {
 	ID string
 	// Delay is how long the task waits before it is due, to the ms.
 	Delay time.Duration
-	// Headers are sent with every delivery; ContentType replaces the route's.
-	Headers     map[string]string
+	// Headers are sent with every delivery. Those named as one of the fields ContentType, TraceParent and TraceState mean
+	// that field, which wins.
+	Headers map[string]string
+	// ContentType replaces the route's.
 	ContentType string
 	// MaxAttempts replaces the route's when above 0.
 	MaxAttempts int
@@ -58,6 +61,30 @@ func (o EnqueueOptions) Check() error {
 		return fmt.Errorf("%w: a dedup key and a dedup ttl of at least 1ms go together", ErrOption)
 	}
 	return nil
+}
+
+// named moves the headers that a task has a field for to that field, unless it is set.
+func (o EnqueueOptions) named() EnqueueOptions {
+	own := make(map[string]string, len(o.Headers))
+	for name, value := range o.Headers {
+		var field *string
+		switch textproto.CanonicalMIMEHeaderKey(name) {
+		case "Content-Type":
+			field = &o.ContentType
+		case "Traceparent":
+			field = &o.TraceParent
+		case "Tracestate":
+			field = &o.TraceState
+		default:
+			own[name] = value
+			continue
+		}
+		if *field == "" {
+			*field = value
+		}
+	}
+	o.Headers = own
+	return o
 }
 
 // Enqueued is what became of a task that was handed in.
@@ -140,6 +167,7 @@ func (q *Queue) newcomer(now time.Time, payload []byte, o EnqueueOptions) (newco
 		id = minted.String()
 	}
 	due := now.Add(o.Delay)
+	o = o.named()
 	meta, err := task.Meta{
 		EnqueuedAt: now.UnixMilli(), FirstDueAt: due.UnixMilli(), Headers: o.Headers,
 		ContentType: o.ContentType, MaxAttempts: o.MaxAttempts, TraceParent: o.TraceParent, TraceState: o.TraceState,

@@ -7,7 +7,10 @@ import "strings"
 func ReservedHeader(key string) bool {
 	switch key {
 	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade",
-		"Http2-Settings", "Expect", "Accept-Encoding", "User-Agent", "Content-Type", "Traceparent", "Tracestate":
+		"Http2-Settings", "Expect", "Accept-Encoding", "User-Agent":
+		return true
+	}
+	if FieldHeader(key) {
 		return true
 	}
 	for _, prefix := range []string{"Dispatch-", "Webhook-", "Proxy-"} {
@@ -16,4 +19,10 @@ func ReservedHeader(key string) bool {
 		}
 	}
 	return false
+}
+
+// FieldHeader says whether a task has a field of its own for an HTTP header, by its canonical name: Meta.ContentType,
+// Meta.TraceParent, Meta.TraceState.
+func FieldHeader(key string) bool {
+	return key == "Content-Type" || key == "Traceparent" || key == "Tracestate"
 }

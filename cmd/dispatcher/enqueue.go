@@ -51,6 +51,9 @@ With --json each task is a line, {"line","id","queue","due"}.`,
 				return usage{fmt.Errorf("--header: %w", err)}
 			}
 			options.Headers = own
+			if cmd.Flags().Changed("content-type") && namesType(own) {
+				return usage{errors.New("--content-type and --header Content-Type do not go together")}
+			}
 			if !httpguts.ValidHeaderFieldValue(options.ContentType) {
 				return usage{fmt.Errorf("--content-type %q cannot be sent as a header", options.ContentType)}
 			}
@@ -134,6 +137,15 @@ func printAdded(std stdio, queue string, added lifecycle.Enqueued, asJSON bool) 
 	return printJSON(std.out, answer)
 }
 
+func namesType(headers map[string]string) bool {
+	for name := range headers {
+		if strings.EqualFold(name, "Content-Type") {
+			return true
+		}
+	}
+	return false
+}
+
 // parseHeaders reads NAME=VALUE texts. Its errors leave the values out, which may be secrets.
 func parseHeaders(given []string) (map[string]string, error) {
 	headers := make(map[string]string, len(given))
@@ -148,9 +160,7 @@ func parseHeaders(given []string) (map[string]string, error) {
 			return nil, fmt.Errorf("%q is no header name", name)
 		case !httpguts.ValidHeaderFieldValue(value):
 			return nil, fmt.Errorf("the value of %s cannot be sent", name)
-		case key == "Content-Type":
-			return nil, errors.New("the type has a flag of its own, --content-type")
-		case task.ReservedHeader(key):
+		case task.ReservedHeader(key) && !task.FieldHeader(key):
 			return nil, fmt.Errorf("%s is not a task's to set", name)
 		case seen[key]:
 			return nil, fmt.Errorf("%s is given twice", name)

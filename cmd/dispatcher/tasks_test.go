@@ -68,6 +68,22 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
+// TestEnqueueFieldHeaders gives headers that a task has fields for.
+func TestEnqueueFieldHeaders(t *testing.T) {
+	rdb, queue := shared(t)
+	ok(t, call(t, "enqueue", queue, "--data", "x", "--header", "content-type=text/plain",
+		"--header", "traceparent=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "--header", "TraceState=a=b"))
+	_, tasks := leased(t, rdb, queue, time.Minute)
+	if len(tasks) != 1 {
+		t.Fatalf("leased %v", tasks)
+	}
+	got := tasks[0].Meta()
+	if got.ContentType != "text/plain" || got.TraceState != "a=b" || len(got.Headers) > 0 ||
+		got.TraceParent != "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" {
+		t.Errorf("metadata %+v", got)
+	}
+}
+
 func TestEnqueueJSON(t *testing.T) {
 	_, queue := shared(t)
 	var got struct {
@@ -114,7 +130,7 @@ func TestEnqueueRefusesBadArguments(t *testing.T) {
 		{"enqueue a --data x --header X:Y=1", "no header name"},
 		{"enqueue a --data x --header X=s\u0001cret", "the value of X cannot be sent"},
 		{"enqueue a --data x --header X=1 --header x=2", "x is given twice"},
-		{"enqueue a --data x --header content-type=a/b", "--content-type"},
+		{"enqueue a --data x --header content-type=a/b --content-type c/d", "do not go together"},
 		{"enqueue a --data x --content-type a\u0001b", "--content-type"},
 		{"enqueue a --data x --id é", "1 to 128 visible ASCII characters"},
 		{"enqueue a --data x --id=", "--id is empty"},
