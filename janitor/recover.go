@@ -6,8 +6,13 @@ import (
 	"time"
 )
 
-// minWait keeps a suspect whose time is just up from being looked at in a hot loop.
-const minWait = 10 * time.Millisecond
+const (
+	// minWait keeps a suspect whose time is just up from being looked at in a hot loop.
+	minWait = 10 * time.Millisecond
+	// patience is how long a run goes on with suspects of a short grace. A look that comes late, as on a busy machine,
+	// begins the suspicion anew.
+	patience = 5 * time.Second
+)
 
 // Look is done besides sweeping: it finds what only a second look, a grace later, may act on. Again says that there is
 // such a thing.
@@ -16,9 +21,9 @@ type Look func(ctx context.Context) (again bool, err error)
 // Recover is for a run of its own, from a schedule or a command line: it looks and sweeps, waits the grace of those it
 // found suspect out, and does so again, so that one run recovers what a dead dispatcher held, with no other janitor
 // alive. Looks come before the sweep each time: what they make known is swept too. It waits at most Config.Grace for
-// looks, then at most twice what its passes announced, and not at all where ctx would end before; then Suspects says
-// who remains, and Stopped that a look does. A dispatcher that gave an error is left alone for the rest of the run, and
-// so is such a look. Otherwise as Sweep.
+// looks, then at most twice what its passes announced, or five seconds when that is longer, and not at all where ctx
+// would end before; then Suspects says who remains, and Stopped that a look does. A dispatcher that gave an error is left
+// alone for the rest of the run, and so is such a look. Otherwise as Sweep.
 func Recover(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Detector == nil || cfg.Sweeper == nil {
 		return Report{}, errIncomplete
@@ -40,7 +45,7 @@ func Recover(ctx context.Context, cfg Config) (Report, error) {
 	}
 	// Twice: a suspect may have beaten and died anew meanwhile. No more: a flapping fleet must not keep the run going.
 	told := cfg.Logger == nil
-	for end := time.Now().Add(2 * report.Wait); len(report.Suspects) > 0 && !report.Stopped; {
+	for end := time.Now().Add(max(2*report.Wait, patience)); len(report.Suspects) > 0 && !report.Stopped; {
 		soon := max(p.soon, minWait)
 		if time.Now().Add(soon).After(end) || !fits(ctx, soon) {
 			break

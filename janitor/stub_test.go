@@ -19,6 +19,7 @@ type dispatcher struct {
 	tasks  int
 	grace  time.Duration // 0 = it has been suspected for long enough
 	marked time.Time
+	late   int   // so many looks come too late, and mark it anew
 	err    error // what every call about it answers
 }
 
@@ -67,7 +68,10 @@ func (q *queue) Sweep(ctx context.Context, id string, s lifecycle.Sweep) (lifecy
 	case d.err != nil:
 		q.log = append(q.log, "error "+id)
 		return lifecycle.Swept{}, d.err
-	case d.grace > 0 && d.marked.IsZero():
+	case d.grace > 0 && (d.marked.IsZero() || d.late > 0):
+		if !d.marked.IsZero() {
+			d.late--
+		}
 		d.marked = time.Now()
 		q.log = append(q.log, "mark "+id)
 		return lifecycle.Swept{State: lifecycle.Marked, Wait: d.grace}, nil

@@ -212,6 +212,23 @@ func TestRecoverEndsAmongEverNewSuspects(t *testing.T) {
 	})
 }
 
+func TestRecoverGoesOnWhenItsLooksComeLate(t *testing.T) {
+	t.Parallel()
+	for late, recovered := range map[int]int{3: 1, 1000: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			q := &queue{dead: map[string]*dispatcher{"a": {tasks: 1, grace: 50 * time.Millisecond, late: late}}}
+			start := time.Now()
+			got, err := janitor.Recover(t.Context(), q.config())
+			if err != nil || got.Recovered != recovered || len(got.Suspects) != 1-recovered {
+				t.Errorf("late %d times: Recover = %+v, %v; want %d tasks", late, got, err, recovered)
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("late %d times: took %s", late, took)
+			}
+		})
+	}
+}
+
 func TestRecoverAsksAFailedHookOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
