@@ -54,8 +54,10 @@ func newByteProgress(std stdio, total int64, verb string) *progress {
 func startProgress(std stdio, total int64, verb string, counting progressbar.Option) *progress {
 	p := &progress{began: time.Now()}
 	if std.shows {
+		// The spinner of an unknown total must not turn by itself: its goroutine would draw it again after end.
 		p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(std.err), counting,
-			progressbar.OptionSetDescription(verb), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+			progressbar.OptionSetDescription(verb), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionSetSpinnerChangeInterval(0))
 	}
 	return p
 }
