@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 )
@@ -33,13 +34,33 @@ func AwaitTrue(t testing.TB, limit time.Duration, what string, look func() bool)
 
 var errNotYet = fmt.Errorf("it is not so")
 
+// awaitLess is Await for what comes by and by: it fails once the count has not fallen for Patience. look answers how
+// much is left, and an error until that is little enough.
+func awaitLess(t testing.TB, what string, look func() (left int, err error)) {
+	t.Helper()
+	if err := pollLess(Patience, look); err != nil {
+		t.Fatalf("%s: nothing new for %s: %v", what, Patience, err)
+	}
+}
+
 func poll(limit time.Duration, look func() error) error {
-	deadline := time.Now().Add(limit)
+	return pollLess(limit, func() (int, error) { return 0, look() })
+}
+
+// pollLess looks until look answers no error, or until its count has not fallen for the limit.
+func pollLess(limit time.Duration, look func() (left int, err error)) error {
+	deadline, least := time.Now().Add(limit), math.MaxInt
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
-		err := look()
-		if err == nil || time.Now().After(deadline) {
+		left, err := look()
+		if err == nil {
+			return nil
+		}
+		if left < least {
+			deadline, least = time.Now().Add(limit), left
+		}
+		if time.Now().After(deadline) {
 			return err
 		}
 		<-tick.C

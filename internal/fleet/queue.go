@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -201,27 +200,29 @@ func (q *Queue) AwaitDrained(t testing.TB) {
 // little, before it looks at everything.
 func (q *Queue) AwaitLeft(t testing.TB, n int) {
 	t.Helper()
-	Await(t, Patience, "queue "+q.Name+" drained", func() error {
+	awaitLess(t, "queue "+q.Name+" drained", func() (int, error) {
 		d := q.Depth(t)
 		left := int(d.Ready + d.Delayed + d.InFlight)
 		if left <= n {
 			left = q.Places(t).Waiting() // those of dispatchers that nobody knows too
 		}
 		if left > n {
-			return fmt.Errorf("%d tasks left, %+v; %d requests", left, d, q.Receiver.Count())
+			return left, fmt.Errorf("%d tasks left, %+v; %d requests", left, d, q.Receiver.Count())
 		}
-		return nil
+		return left, nil
 	})
 }
 
 // AwaitRequests returns once n requests came.
 func (q *Queue) AwaitRequests(t testing.TB, n int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
-	defer cancel()
-	if err := q.Receiver.WaitCount(ctx, n); err != nil {
-		t.Fatalf("%d requests, want %d: %v", q.Receiver.Count(), n, err)
-	}
+	awaitLess(t, "requests to "+q.Name, func() (int, error) {
+		got := q.Receiver.Count()
+		if got < n {
+			return int(n - got), fmt.Errorf("%d came, want %d", got, n)
+		}
+		return 0, nil
+	})
 }
 
 // AwaitInFlight returns once the receiver has n unanswered requests.
