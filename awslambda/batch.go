@@ -76,13 +76,14 @@ func (g *gatherer) deliver(ctx context.Context, t *task.Task, record []byte) del
 	}
 }
 
-// unsent is the outcome of a task that got into no call. That none was free in time is not its fault.
+// unsent is the outcome of a task that was in no call, or in none that was sent, when ctx ended. It is given back: that
+// no time was left for it is neither its fault nor, for all that is known, the function's.
 func unsent(ctx context.Context) delivery.Outcome {
 	o := delivery.Of(delivery.Shutdown)
+	o.Unknown = false
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		o = delivery.Errorf(delivery.Timeout, "no call was free").Outcome
+		o.Reason, o.Detail = delivery.Timeout, "before there was a call"
 	}
-	o.Charged, o.Unknown, o.TargetFault = false, false, false
 	return o
 }
 

@@ -169,28 +169,6 @@ func TestBatchesThatFail(t *testing.T) {
 	}
 }
 
-// TestABatchTooLargeIsSplit has an endpoint that takes less than it says.
-func TestABatchTooLargeIsSplit(t *testing.T) {
-	s := fakelambda.Start(t, func(c fakelambda.Call) fakelambda.Answer {
-		if len(ids(t, c)) > 1 {
-			return fakelambda.Answer{Status: 413, Code: "RequestTooLargeException"}
-		}
-		return fakelambda.Answer{Body: "{}"}
-	})
-	if got := reasons(batch(t, newTarget(t, s, full), "a", "b", "c", "d")); got != "ok ok ok ok" {
-		t.Errorf("got %s", got)
-	}
-	var alone []string
-	for _, c := range s.Calls() {
-		if all := ids(t, c); len(all) == 1 {
-			alone = append(alone, all[0])
-		}
-	}
-	if diff := cmp.Diff([]string{"t00", "t01", "t02", "t03"}, alone); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 // TestABatchKeepsTheLimit fills batches by bytes: a third task of 2 MB is over 6 MB with what stands around it.
 func TestABatchKeepsTheLimit(t *testing.T) {
 	s := fakelambda.Start(t, always(fakelambda.Answer{Body: "{}"}))
@@ -253,8 +231,8 @@ func TestATaskLeavesABatchThatIsNotCalled(t *testing.T) {
 	late, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	got := outcome(t, tg.Deliver(late, newTask("x")))
-	if got.Reason != delivery.Timeout || got.Settlement != delivery.Abandon || got.Charged || got.Unknown || got.TargetFault {
-		t.Errorf("got %+v", got)
+	if diff := cmp.Diff(unsentInTime, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := reasons(batch(t, tg, "a", "b", "c", "d")); got != "ok ok ok ok" || len(ids(t, s.Calls()[0])) != 4 {
 		t.Errorf("the batch after them: %s", got)

@@ -12,6 +12,10 @@ import (
 // measure, is halved, its order kept.
 func (tg *Target) invokeBatch(ctx context.Context, batch []*entry) []delivery.Outcome {
 	outcome, answer := tg.invokeOnce(ctx, batch)
+	if outcome.Reason == delivery.Timeout && !outcome.Unknown && ctx.Err() != nil {
+		// It was the tasks' time that ran out, of which waiting, or calls that were too large, took the most.
+		return slices.Repeat([]delivery.Outcome{unsent(ctx)}, len(batch))
+	}
 	if half := len(batch) / 2; half > 0 && outcome.Status == http.StatusRequestEntityTooLarge {
 		return append(tg.invokeBatch(ctx, batch[:half]), tg.invokeBatch(ctx, batch[half:])...)
 	}

@@ -106,7 +106,8 @@ func TestEveryLabelIsThereFromTheStart(t *testing.T) {
 	r := m.Route("orders", "https://a.example")
 	before := scrape(t, m)
 
-	// Whatever the table of outcomes can answer, and each reason that a retry budget can end.
+	// Whatever the table of outcomes can answer, each reason that a retry budget can end, and a Lambda call that came too late.
+	r.Attempt(delivery.Release, delivery.Timeout, time.Millisecond)
 	for _, reason := range delivery.Reasons() {
 		s := delivery.Of(reason).Settlement
 		r.Attempt(s, reason, time.Millisecond)
@@ -147,7 +148,7 @@ func TestRoute(t *testing.T) {
 	r.Attempt(delivery.Complete, delivery.OK, 20*time.Millisecond)
 	r.Attempt(delivery.Abandon, delivery.Timeout, 20*time.Second)
 	r.Attempt(delivery.Abandon, delivery.Timeout, 20*time.Second)
-	r.Attempt(delivery.Release, delivery.Timeout, time.Second) // not in the table
+	r.Attempt(delivery.Release, delivery.DNS, time.Second) // not in the table
 	r.Completed(3 * time.Second)
 	r.Completed(-time.Second)
 	r.Buried(delivery.Exhausted)
@@ -165,7 +166,7 @@ func TestRoute(t *testing.T) {
 		"dispatcher_attempts_total": {
 			"completed orders ok https://a.example":      1,
 			"abandoned orders timeout https://a.example": 2,
-			"released orders timeout https://a.example":  1,
+			"released orders dns https://a.example":      1,
 		},
 		"dispatcher_attempt_duration_seconds": {"orders https://a.example": 4},
 		"dispatcher_tasks_completed_total":    {"orders": 2},

@@ -33,9 +33,10 @@ type end struct {
 	reason     delivery.Reason
 }
 
-// ends lists them: as the reason says, or buried since the retry budget is used up or the receiver forbade more.
+// ends lists them: as the reason says, buried since the retry budget is used up or the receiver forbade more, or given
+// back since its time was over before anything was sent.
 func ends() []end {
-	var all []end
+	all := []end{{delivery.Release, delivery.Timeout}}
 	for _, r := range delivery.Reasons() {
 		s := delivery.Of(r).Settlement
 		all = append(all, end{s, r})
