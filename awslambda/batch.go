@@ -18,14 +18,14 @@ import (
 // busy function gets full batches, however short the wait.
 type gatherer struct {
 	size   int // records in a batch
-	wait   time.Duration
 	limit  int // bytes of an input
 	invoke func(context.Context, []*entry) []delivery.Outcome
 
 	mu      sync.Mutex
-	free    int      // calls that may begin
-	waiting []*entry // in the order of their arrival
-	bytes   int      // of their records
+	wait    time.Duration // of a task for others; 0 when no more are to come
+	free    int           // calls that may begin
+	waiting []*entry      // in the order of their arrival
+	bytes   int           // of their records
 }
 
 // entry is one task on its way into a batch.
@@ -51,10 +51,11 @@ func (g *gatherer) deliver(ctx context.Context, t *task.Task, record []byte) del
 	g.mu.Lock()
 	g.waiting = append(g.waiting, e)
 	g.bytes += len(record) + len(eventComma)
+	wait := g.wait
 	g.begin()
 	g.mu.Unlock()
 
-	ripe := time.NewTimer(g.wait)
+	ripe := time.NewTimer(wait)
 	defer ripe.Stop()
 	ended := ctx.Done()
 	for {
@@ -74,6 +75,14 @@ func (g *gatherer) deliver(ctx context.Context, t *task.Task, record []byte) del
 			ended = nil // it is in a call, which ends by itself
 		}
 	}
+}
+
+// drain has what waits called as soon as a call is free, and so whatever comes yet.
+func (g *gatherer) drain() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wait = 0
+	g.begin()
 }
 
 // unsent is the outcome of a task that was in no call, or in none that was sent, when ctx ended. It is given back: that

@@ -239,6 +239,30 @@ func TestATaskLeavesABatchThatIsNotCalled(t *testing.T) {
 	}
 }
 
+// TestAPartialBatchGoesWhenNoMoreTasksCome is a stop while tasks wait for others, with one that was leased just before.
+func TestAPartialBatchGoesWhenNoMoreTasksCome(t *testing.T) {
+	s := fakelambda.Start(t, always(fakelambda.Answer{Body: "{}"}))
+	tg := newTarget(t, s, full)
+	var group sync.WaitGroup
+	for i := range 3 {
+		group.Go(func() {
+			if got := deliver(t, tg, namedTask(fmt.Sprint(i), "x", task.Meta{})); got.Reason != delivery.OK {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	await(t, "three tasks to gather", func() bool { return tg.Waiting() == 3 })
+	tg.Drain()
+	group.Wait()
+	if got := deliver(t, tg, newTask("x")); got.Reason != delivery.OK {
+		t.Errorf("the last one: got %+v", got)
+	}
+	if calls := s.Calls(); len(calls) != 2 || len(ids(t, calls[0])) != 3 {
+		t.Errorf("%d calls, want one of three tasks and one of one", len(calls))
+	}
+	newTarget(t, s, awslambda.Config{}).Drain() // has nothing to wait for
+}
+
 // TestACallEndsWithAllItsTasks ends the call when each of its tasks was cancelled, and not before.
 func TestACallEndsWithAllItsTasks(t *testing.T) {
 	begun := make(chan struct{})

@@ -111,6 +111,13 @@ func (tg *Target) String() string {
 	return "lambda:" + tg.cfg.Function + ":" + tg.cfg.Qualifier
 }
 
+// Drain ends the waiting of tasks for others to share their call with: no more are to come.
+func (tg *Target) Drain() {
+	if tg.gatherer != nil {
+		tg.gatherer.drain()
+	}
+}
+
 // Close closes idle connections; busy ones end with their deliveries.
 func (tg *Target) Close() { tg.transport.CloseIdleConnections() }
 

@@ -38,6 +38,10 @@ type Target interface {
 	Deliver(ctx context.Context, t *task.Task) error
 }
 
+// Drainer is a Target that lets tasks wait for others. Drain is called once, when the dispatcher stops and has leased its
+// last task: nothing is worth waiting for any more, although Deliver may still be called with what was leased before.
+type Drainer interface{ Drain() }
+
 // TargetFunc is a Go func as a target. A panic counts as a failed attempt.
 type TargetFunc func(context.Context, *task.Task) error
 

@@ -252,6 +252,45 @@ func TestStopLetsAttemptsEndWithinTheGraceAndReleasesTheRest(t *testing.T) {
 	})
 }
 
+// hoarder holds its tasks back until it is told that no more come.
+type hoarder struct {
+	life *stub
+	told chan struct{}
+}
+
+func (h hoarder) Drain() {
+	<-h.life.stopped // never before that
+	close(h.told)    // once
+}
+
+func (h hoarder) Deliver(ctx context.Context, _ *task.Task) error {
+	select {
+	case <-h.told:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestATargetIsToldThatNoMoreTasksCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStub("a", "b")
+		d := newDispatcher(t, dispatcher.Config{
+			Lifecycle: s, Timeout: time.Hour, Target: hoarder{life: s, told: make(chan struct{})},
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, stop)
+		begin := time.Now()
+		if err := d.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("stopped after %s, want 1 s", took)
+		}
+		s.wants(t, map[string]string{"a": "completed", "b": "completed"})
+	})
+}
+
 func TestHaltCutsTheGraceShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStub("long")

@@ -117,6 +117,9 @@ func (d *Dispatcher) serve(
 	stop() // when it could not serve, nobody else ends the janitor
 
 	// 2. Drain: attempts in flight end within the grace.
+	if target, ok := d.cfg.Target.(Drainer); ok {
+		target.Drain()
+	}
 	halted, unbind := until(detached, d.halting)
 	defer unbind()
 	d.await(halted, d.cfg.Grace, sessions)
