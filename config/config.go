@@ -11,6 +11,8 @@ package config
 import (
 	"log/slog"
 	"time"
+
+	"github.com/queuehook/queuehook/signing"
 )
 
 // Dispatcher is the validated configuration of a dispatcher.
@@ -21,12 +23,12 @@ type Dispatcher struct {
 	Concurrency       int           // attempts in flight per route, unless the route says otherwise
 	Timeout           time.Duration // of a whole attempt, the answer's body included
 	Retry             Retry
-	CrashLimit        int           // sweeps of one task before it is buried
-	SigningSecrets    []Secret      // Standard Webhooks secrets, each of which signs; nil = unsigned, unless the route says
-	HeartbeatInterval time.Duration // a dispatcher is dead after 3 of them, taken for it after 2 more
-	Janitor           bool          // whether the in-process janitor runs
-	ShutdownGrace     time.Duration // what attempts in flight get to end by themselves; 0 = nothing
-	AdminAddr         string        // host:port to listen on; empty = none
+	CrashLimit        int              // sweeps of one task before it is buried
+	SigningSecrets    []signing.Secret // each of which signs; nil = unsigned, unless the route says
+	HeartbeatInterval time.Duration    // a dispatcher is dead after 3 of them, taken for it after 2 more
+	Janitor           bool             // whether the in-process janitor runs
+	ShutdownGrace     time.Duration    // what attempts in flight get to end by themselves; 0 = nothing
+	AdminAddr         string           // host:port to listen on; empty = none
 	Log               Log
 	DeadMaxAge        time.Duration // how long a dead letter is kept; 0 = for good
 	DeadMaxCount      int           // dead letters kept per queue, the newest ones; 0 = all

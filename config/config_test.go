@@ -14,13 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/queuehook/queuehook/config"
+	"github.com/queuehook/queuehook/signing"
 )
 
 // marker stands for every secret of these tests.
 const marker = "Hunter2MARKER"
 
-// signing is a signing secret of the least length.
-const signing = "whsec_SHVudGVyMk1BUktFUkh1bnRlcjJNQVJL"
+// signingSecret is one of the least length.
+const signingSecret = "whsec_SHVudGVyMk1BUktFUkh1bnRlcjJNQVJL"
 
 // setenv gives the process exactly these variables of ours until the test ends.
 func setenv(t *testing.T, env map[string]string) {
@@ -38,6 +39,18 @@ func setenv(t *testing.T, env map[string]string) {
 		t.Setenv(name, value)
 	}
 }
+
+// secrets parses secrets to compare with, which sameSecrets allows.
+func secrets(t *testing.T, text string) []signing.Secret {
+	t.Helper()
+	all, err := signing.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func sameSecrets() cmp.Option { return cmp.AllowUnexported(signing.Secret{}) }
 
 func writeFile(t *testing.T, content string) string {
 	t.Helper()
@@ -115,7 +128,7 @@ func TestDispatcherEverythingSet(t *testing.T) {
 		"DISPATCHER_BACKOFF_CAP":             "10ms",
 		"DISPATCHER_MAX_RETRY_AFTER":         "5m",
 		"DISPATCHER_CRASH_LIMIT":             "1",
-		"DISPATCHER_SIGNING_SECRET":          signing + " " + signing,
+		"DISPATCHER_SIGNING_SECRET":          signingSecret + " " + signingSecret,
 		"DISPATCHER_HEARTBEAT_INTERVAL":      "100ms",
 		"DISPATCHER_JANITOR":                 "false",
 		"DISPATCHER_SHUTDOWN_GRACE":          "0s",
@@ -136,6 +149,7 @@ func TestDispatcherEverythingSet(t *testing.T) {
 		MaxRetryAfter: 5 * time.Minute,
 	}
 	breaker := config.Breaker{Consecutive: 20, Pause: 30 * time.Second}
+	signs := secrets(t, signingSecret+" "+signingSecret)
 	want := config.Dispatcher{
 		Redis: config.Redis{
 			URL:              "redis://sentinel:26379/3?master_name=main",
@@ -151,7 +165,7 @@ func TestDispatcherEverythingSet(t *testing.T) {
 				},
 				Concurrency: 1, Timeout: 90 * time.Second, Retry: retry, Breaker: breaker,
 				HTTP: config.HTTP{
-					Method: "POST", ContentType: "application/json", SigningSecrets: []config.Secret{signing, signing},
+					Method: "POST", ContentType: "application/json", SigningSecrets: signs,
 					ConnectTimeout: 5 * time.Second, QuickRetries: 1,
 				},
 			},
@@ -166,7 +180,7 @@ func TestDispatcherEverythingSet(t *testing.T) {
 		Timeout:           90 * time.Second,
 		Retry:             retry,
 		CrashLimit:        1,
-		SigningSecrets:    []config.Secret{signing, signing},
+		SigningSecrets:    signs,
 		HeartbeatInterval: 100 * time.Millisecond,
 		Log:               config.Log{Level: slog.LevelDebug, Format: config.LogText},
 		DeadMaxCount:      1000,
@@ -174,7 +188,7 @@ func TestDispatcherEverythingSet(t *testing.T) {
 			"DISPATCHER_TIMEOUT: 1m30s is above DISPATCHER_SHUTDOWN_GRACE (0s): a slow attempt can be cut at shutdown and repeated",
 		},
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, got, sameSecrets()); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 }

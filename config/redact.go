@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/queuehook/queuehook/signing"
 )
 
 // RouteView is a route as it may be shown: by the names of the routes file, secrets redacted. A path that is a secret
@@ -129,7 +131,7 @@ func (r Route) showURL(v *RouteView) {
 		}
 	}
 	v.Authorization = h.Authorization.String()
-	v.SigningSecrets = texts(h.SigningSecrets, Secret.String)
+	v.SigningSecrets = texts(h.SigningSecrets, signing.Secret.String)
 	if h.TLS != (TLS{}) {
 		v.TLS = &TLSView{
 			CAFile: h.TLS.CAFile, CertFile: h.TLS.CertFile, KeyFile: h.TLS.KeyFile, ServerName: h.TLS.ServerName,

@@ -47,7 +47,7 @@ routes:
   invoke: async
   payload: sqs-event
   batch: {size: 10, wait: 100ms}
-`, marker, writeFile(t, signing))
+`, marker, writeFile(t, signingSecret))
 }
 
 func TestPrintRoutes(t *testing.T) {
@@ -64,7 +64,7 @@ func TestPrintRoutes(t *testing.T) {
 	if d := cmp.Diff(string(want), routes); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if strings.Contains(b.String(), marker) || strings.Contains(b.String(), signing) {
+	if strings.Contains(b.String(), marker) || strings.Contains(b.String(), signingSecret) {
 		t.Errorf("shows a secret:\n%s", b.String())
 	}
 }
@@ -89,7 +89,7 @@ func TestRoutesNeverShowSecrets(t *testing.T) {
 		for _, shown := range []string{
 			fmt.Sprint(r), fmt.Sprintf("%+v", r), fmt.Sprintf("%#v", r), log.String(), string(whole), string(view),
 		} {
-			if strings.Contains(shown, marker) || strings.Contains(shown, signing) {
+			if strings.Contains(shown, marker) || strings.Contains(shown, signingSecret) {
 				t.Errorf("shows a secret: %s", shown)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/queuehook/queuehook/signing"
 )
 
 // Route says where the tasks of a queue are delivered, and how. A route of ROUTES and one of the routes file look the
@@ -51,7 +53,7 @@ type HTTP struct {
 	ContentType    string            // a task's own wins
 	Headers        map[string]Secret // by canonical name, ${NAME} expanded; nil = none
 	Authorization  Secret            // the header's whole value; empty = the URL's user information, else none
-	SigningSecrets []Secret          // whsec_..., each of which signs; nil = unsigned
+	SigningSecrets []signing.Secret  // each of which signs; nil = unsigned
 	TLS            TLS
 	Proxy          Secret // http, https or socks5 URL; empty = the environment's
 	DenyPrivate    bool   // dial no private, loopback, link-local or metadata address

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/queuehook/queuehook/signing"
 	"github.com/queuehook/queuehook/task"
 )
 
@@ -24,7 +25,7 @@ func (s *section) http(h *HTTP) {
 	}
 	s.headers(h)
 	s.authorization(h)
-	s.signing(&h.SigningSecrets)
+	s.signingSecrets(&h.SigningSecrets)
 	s.tls(&h.TLS)
 	s.proxy(h)
 	s.duration("connect_timeout", tick, forever, &h.ConnectTimeout)
@@ -80,16 +81,16 @@ func (s *section) headers(h *HTTP) {
 	}
 }
 
-// signing reads the key signing_secrets_file. Its secrets replace the environment's.
-func (s *section) signing(to *[]Secret) {
+// signingSecrets reads the key signing_secrets_file. Its secrets replace the environment's.
+func (s *section) signingSecrets(to *[]signing.Secret) {
 	var path string
-	content, found := s.file("signing_secrets_file", "the path of a file that holds "+signingForm, &path)
+	content, found := s.file("signing_secrets_file", "the path of a file that holds "+signing.Form, &path)
 	if !found {
 		return
 	}
-	all, err := parseSigningSecrets(content)
+	all, err := signing.Parse(content)
 	if err != nil {
-		s.problem("signing_secrets_file", "names a file that "+err.Error(), signingForm)
+		s.problem("signing_secrets_file", "names a file that "+err.Error(), signing.Form)
 	}
 	*to = all
 }

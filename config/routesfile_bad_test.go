@@ -57,7 +57,7 @@ func TestRoutesFileRefuses(t *testing.T) {
 		{strings.Replace(webRoute, "h.ex", "u:"+marker+"@h.ex", 1) + "  bearer: abc", 4, "bearer", "does not go with a user in the URL"},
 		{strings.Replace(webRoute, "h.ex", "u:"+marker+"@h.ex", 1) + "  headers: {Authorization: abc}", 4, "headers", "has an Authorization beside a user"},
 		{webRoute + "  signing_secrets_file: " + missing, 4, "signing_secrets_file", "can't be read"},
-		{webRoute + "  signing_secrets_file: " + writeFile(t, signing+" "+marker), 4, "signing_secrets_file", "names a file that has no whsec_ before secret 2"},
+		{webRoute + "  signing_secrets_file: " + writeFile(t, signingSecret+" "+marker), 4, "signing_secrets_file", "names a file that has no whsec_ before secret 2"},
 		{webRoute + "  tls:\n    ca_file: " + missing, 5, "tls.ca_file", "can't be read"},
 		{webRoute + "  tls:\n    ca_file: " + writeFile(t, marker), 5, "tls.ca_file", "names a file without a certificate in it"},
 		{webRoute + "  tls:\n    cert_file: " + writeFile(t, "x"), 5, "tls.cert_file", "is given without key_file"},

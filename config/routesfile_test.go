@@ -53,8 +53,8 @@ func TestRoutesFileKeys(t *testing.T) {
 		{webRoute + "  basic_auth: {username: u, password: '${TOKEN}'}", func(r *config.Route) { r.HTTP.Authorization = "Basic dTpIdW50ZXIyTUFSS0VS" }},
 		{webRoute + "  basic_auth: {username: u}", func(r *config.Route) { r.HTTP.Authorization = "Basic dTo=" }},
 		{webRoute + "  bearer: ${TOKEN}", func(r *config.Route) { r.HTTP.Authorization = "Bearer " + marker }},
-		{webRoute + "  signing_secrets_file: " + writeFile(t, signing+"\n"+signing+"\n"), func(r *config.Route) {
-			r.HTTP.SigningSecrets = []config.Secret{signing, signing}
+		{webRoute + "  signing_secrets_file: " + writeFile(t, signingSecret+"\n"+signingSecret+"\n"), func(r *config.Route) {
+			r.HTTP.SigningSecrets = secrets(t, signingSecret+" "+signingSecret)
 		}},
 		{webRoute + "  tls: {server_name: n, min_version: 1.3}", func(r *config.Route) {
 			r.HTTP.TLS = config.TLS{ServerName: "n", MinVersion: 0x304}
@@ -121,7 +121,7 @@ func TestRoutesFileKeys(t *testing.T) {
 		}
 		want := d.NewRoute("a", target[strings.Contains(tt.file, "lambda:")])
 		tt.want(&want)
-		if d := cmp.Diff([]config.Route{want}, got); d != "" {
+		if d := cmp.Diff([]config.Route{want}, got, sameSecrets()); d != "" {
 			t.Errorf("%s\n(-want +got)\n%s", tt.file, d)
 		}
 	}
@@ -131,7 +131,7 @@ func TestRoutesFileKeys(t *testing.T) {
 func TestRoutesFileDefaults(t *testing.T) {
 	setenv(t, map[string]string{
 		"DISPATCHER_CONCURRENCY": "5", "DISPATCHER_TIMEOUT": "7s", "DISPATCHER_MAX_ATTEMPTS": "3",
-		"DISPATCHER_BACKOFF_BASE": "2s", "DISPATCHER_SIGNING_SECRET": signing,
+		"DISPATCHER_BACKOFF_BASE": "2s", "DISPATCHER_SIGNING_SECRET": signingSecret,
 	})
 	d, err := config.LoadDispatcher()
 	if err != nil {
@@ -179,7 +179,7 @@ routes:
 		}},
 		{"a headers", a.HTTP.Headers, map[string]config.Secret{"X-A": "a", "X-B": "b"}},
 		{"a authorization", a.HTTP.Authorization, config.Secret("Bearer abc")},
-		{"a signing", a.HTTP.SigningSecrets, []config.Secret{signing}},
+		{"a signing", a.HTTP.SigningSecrets, secrets(t, signingSecret)},
 		{"a others", []any{a.Breaker, a.HTTP.TLS.ServerName, a.Invocation}, []any{config.Breaker{}, "n", config.Invocation{}}},
 		{"b", []any{b.Timeout, b.Retry.Schedule, b.HTTP.Success}, []any{
 			9 * time.Second, []time.Duration{time.Second}, []config.StatusRange{{Low: 200, High: 299}},
@@ -199,7 +199,7 @@ routes:
 		{"f", ff.Target.Lambda.Region, "eu-west-3"},
 		{"g", g.HTTP.Headers, map[string]config.Secret{"X-A": "a", "X-B": "e"}},
 	} {
-		if d := cmp.Diff(check.want, check.got); d != "" {
+		if d := cmp.Diff(check.want, check.got, sameSecrets()); d != "" {
 			t.Errorf("%s (-want +got)\n%s", check.name, d)
 		}
 	}

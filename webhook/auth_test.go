@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/queuehook/queuehook/delivery"
+	"github.com/queuehook/queuehook/signing"
 	"github.com/queuehook/queuehook/task"
 	"github.com/queuehook/queuehook/webhook"
 )
@@ -46,7 +47,7 @@ func TestCredentialsAreRefused(t *testing.T) {
 		"and in the URL":      {webhook.Config{URL: user, Authorization: "MARKER"}, "beside the URL's user"},
 		"and in a header":     {webhook.Config{URL: good, Authorization: "MARKER", Headers: header}, "beside the header Authorization"},
 		"a header and a user": {webhook.Config{URL: user, Headers: header}, "beside the header Authorization"},
-		"an empty secret":     {webhook.Config{URL: good, Secrets: make([]webhook.Secret, 1)}, "secret is empty"},
+		"an empty secret":     {webhook.Config{URL: good, Secrets: make([]signing.Secret, 1)}, "secret is empty"},
 	} {
 		_, err := webhook.New(c.cfg)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "MARKER") {

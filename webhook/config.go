@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/queuehook/queuehook/delivery"
+	"github.com/queuehook/queuehook/signing"
 )
 
 const (
@@ -46,7 +47,7 @@ type Config struct {
 	// and an Authorization among Headers.
 	Authorization string
 	// Secrets sign every attempt; several sign in parallel, so that receivers can change theirs one by one.
-	Secrets []Secret
+	Secrets []signing.Secret
 	// Proxy is the http, https or socks5 URL of a proxy, whose user and password never appear in errors and logs; by default
 	// the environment's (HTTPS_PROXY, HTTP_PROXY, NO_PROXY).
 	Proxy string
@@ -87,7 +88,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxConns < 0 || c.ConnectTimeout < 0 || c.QuickRetries < 0 || c.MaxAttempts < 0 {
 		errs = append(errs, errors.New("max conns, connect timeout, quick retries and max attempts must not be negative"))
 	}
-	if slices.ContainsFunc(c.Secrets, func(s Secret) bool { return len(s.key) == 0 }) {
+	if slices.Contains(c.Secrets, signing.Secret{}) {
 		errs = append(errs, errors.New("a signing secret is empty"))
 	}
 	if c.Compat != "" && c.Compat != CompatSqsd && c.Compat != CompatCloudEvents {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/queuehook/queuehook/delivery"
+	"github.com/queuehook/queuehook/signing"
 	"github.com/queuehook/queuehook/task"
 )
 
@@ -107,7 +108,7 @@ func newWire(f *testing.F, compat Compat, rich bool) *wire {
 	f.Helper()
 	cfg := Config{URL: "http://" + wireHost + "/hook", Compat: compat, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
 	if rich {
-		secrets, err := ParseSecrets("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+		secrets, err := signing.Parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -75,14 +75,6 @@ func endpoint(r config.Route) (webhook.Config, error) {
 	for name, value := range r.HTTP.Headers {
 		headers[name] = string(value)
 	}
-	var secrets []webhook.Secret
-	for _, text := range r.HTTP.SigningSecrets {
-		parsed, err := webhook.ParseSecrets(string(text))
-		if err != nil {
-			return webhook.Config{}, err
-		}
-		secrets = append(secrets, parsed...)
-	}
 	rules := delivery.Rules{
 		Reject: r.HTTP.Reject, RequireAck: r.HTTP.RequireAck, MaxRetryAfter: r.Retry.MaxRetryAfter,
 	}
@@ -97,7 +89,7 @@ func endpoint(r config.Route) (webhook.Config, error) {
 		URL: target.String(), Method: r.HTTP.Method, ContentType: r.HTTP.ContentType, Headers: headers,
 		MaxConns: r.Concurrency, ConnectTimeout: r.HTTP.ConnectTimeout, QuickRetries: r.HTTP.QuickRetries,
 		MaxAttempts: r.Retry.MaxAttempts, Rules: rules, TLS: trust,
-		Authorization: string(r.HTTP.Authorization), Secrets: secrets,
+		Authorization: string(r.HTTP.Authorization), Secrets: r.HTTP.SigningSecrets,
 		Proxy: string(r.HTTP.Proxy), DenyPrivate: r.HTTP.DenyPrivate, Compat: webhook.Compat(r.HTTP.Compat), Version: version,
 	}, nil
 }
