@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/queuehook/queuehook/internal/fence"
 	"github.com/queuehook/queuehook/keyspace"
 )
 
@@ -196,6 +197,11 @@ func (s *section) agree(r *Route) {
 			s.problem("tls", "is for an https URL", "it with https only")
 		}
 		r.HTTP.TLS = TLS{}
+	}
+	if r.HTTP.DenyPrivate {
+		if _, wrong := fence.New().Host(r.Target.URL.Hostname()); wrong != "" {
+			s.problem("url", "has a host that "+wrong+", which deny_private forbids", fence.Want)
+		}
 	}
 	for _, status := range r.HTTP.Reject {
 		for _, success := range r.HTTP.succeeding() {

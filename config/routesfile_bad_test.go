@@ -70,6 +70,11 @@ func TestRoutesFileRefuses(t *testing.T) {
 		{webRoute + "  proxy: http://h/" + marker, 4, "proxy", "has more than user, host and port"},
 		{webRoute + "  proxy: http://h:99999", 4, "proxy", "is no URL with a host"},
 		{webRoute + "  proxy: http://h\n  deny_private: true", 5, "deny_private", "does not go with proxy"},
+		{strings.Replace(webRoute, "h.example", "127.1", 1) + "  deny_private: true", 3, "url", "has a host that is an address in an unusual form, which deny_private forbids; want a public address"},
+		{strings.Replace(webRoute, "h.example", "2130706433", 1) + "  deny_private: true", 3, "url", "has a host that is an address in an unusual form"},
+		{strings.Replace(webRoute, "h.example", "[::ffff:127.0.0.1]", 1) + "  deny_private: true", 3, "url", "has a host that is a private address"},
+		{strings.Replace(webRoute, "h.example", "u:"+marker+"@localhost.", 1) + "  deny_private: true", 3, "url", "has a host that is this host"},
+		{"defaults: {deny_private: true}\n" + strings.Replace(webRoute, "h.example", "10.0.0.1", 1), 4, "url", "has a host that is a private address"},
 		{webRoute + "  deny_private: yes", 4, "deny_private", `"yes" is neither true nor false`},
 		{webRoute + "  deny_private: on", 4, "deny_private", `"on" is neither true nor false`},
 		{webRoute + "  deny_private: True", 4, "deny_private", `"True" is neither true nor false`},
@@ -236,6 +241,9 @@ routes:
   retry:
     schedule: [1, 2s]
     cap: 1s
+- queue: c
+  url: http://127.1
+  deny_private: true
 `), base(t), environment)
 	want := `routes.yaml:2: defaults.timeout: "20" has no unit; want a Go duration such as 20s or 1h30m, at least 1ms
 routes.yaml:5: routes[0].url (queue a): is no http or https URL; want an absolute http or https URL
@@ -250,6 +258,8 @@ routes.yaml:10: routes[1].colour (queue b): no such key; want one of `
 		"routes.yaml:11: routes[2].queue (queue a): has a route in routes[0] (line 4), too; want one route per queue",
 		`routes.yaml:14: routes[2].retry.schedule[0] (queue a): "1" has no unit; want a Go duration such as 20s or 1h30m, 0 or at least 1ms`,
 		"routes.yaml:15: routes[2].retry.cap (queue a): does not go with schedule; want only one of the two",
+		"routes.yaml:17: routes[3].url (queue c): has a host that is an address in an unusual form, which deny_private forbids; want " +
+			"a public address as four decimal numbers or IPv6, or a name, which is judged at each connection",
 	}
 	if d := cmp.Diff(wantTail, tail); d != "" {
 		t.Errorf("(-want +got)\n%s", d)

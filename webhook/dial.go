@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"net/url"
+
+	"github.com/queuehook/queuehook/internal/fence"
 )
 
 // newDialer opens the target's connections, or its proxy's. With DenyPrivate it judges every address at the last
@@ -13,13 +15,13 @@ func newDialer(cfg Config, host string, proxy *url.URL) (*net.Dialer, error) {
 	if !cfg.DenyPrivate {
 		return dialer, nil
 	}
-	f := newFence()
-	isAddress, err := f.host(host)
+	f := fence.New()
+	isAddress, wrong := f.Host(host)
 	switch {
-	case err != nil:
-		return nil, err
+	case wrong != "":
+		return nil, errors.New("deny_private: the URL's host " + wrong + "; want " + fence.Want)
 	case proxy == nil:
-		dialer.ControlContext = f.control
+		dialer.ControlContext = guard{f}.control
 	case !isAddress:
 		return nil, errors.New("deny_private: the URL's host is a name, which the proxy would resolve; " +
 			"no proxy (NO_PROXY, if it is the environment's) or an address is accepted")
