@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -62,12 +63,17 @@ func (r *rig) serve(cfg dispatcher.Config) (*dispatcher.Dispatcher, *silence) {
 	server, quiet := redistest.Shared(r.T), new(silence)
 	beats := server.Client(r.T)
 	beats.AddHook(quiet)
-	cfg.Queue, cfg.Interval = r.keys.Source, beat
+	cfg.Queue = r.keys.Source
+	if cfg.Interval == 0 {
+		cfg.Interval = beat
+	}
 	if cfg.Grace == 0 {
 		cfg.Grace = time.Millisecond
 	}
 	cfg.Redis = redisconn.Conn{Commands: server.Client(r.T), Waits: server.Client(r.T), Beats: beats}
-	cfg.Logger = slog.New(slog.DiscardHandler)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
 	d, err := dispatcher.New(cfg)
 	if err != nil {
 		r.Fatal(err)
@@ -100,6 +106,23 @@ func (r *rig) only() string {
 		r.Fatalf("dispatchers %v, %v; want one", ids, err)
 	}
 	return ids[0]
+}
+
+// successor waits until a fenced dispatcher has registered anew, and answers its id.
+func (r *rig) successor(d *dispatcher.Dispatcher, fenced string) (id string) {
+	r.Helper()
+	r.eventually("registered anew", func() bool {
+		ids, err := r.rdb.ZRange(r.Context(), r.keys.Ticks, 0, -1).Result()
+		if err != nil {
+			r.Fatal(err)
+		}
+		i := slices.IndexFunc(ids, func(id string) bool { return id != fenced })
+		if i >= 0 {
+			id = ids[i]
+		}
+		return i >= 0 && d.Ready() == nil
+	})
+	return id
 }
 
 func (r *rig) setTick(id string, at int64) {
@@ -218,19 +241,7 @@ func TestFencedDispatcherLeavesTasksToOthers(t *testing.T) {
 	r.push(slots)
 	r.eventually("hanging", func() bool { return hanging.Load() == slots })
 	r.setTick(first, -1)
-	var second string
-	r.eventually("registered anew", func() bool {
-		ids, err := r.rdb.ZRange(r.Context(), r.keys.Ticks, 0, -1).Result()
-		if err != nil {
-			r.Fatal(err)
-		}
-		for _, id := range ids {
-			if id != first {
-				second = id
-			}
-		}
-		return second != "" && d.Ready() == nil
-	})
+	r.successor(d, first)
 	r.push(slots)
 	r.serve(dispatcher.Config{
 		Concurrency: slots, NoJanitor: true,
@@ -240,4 +251,49 @@ func TestFencedDispatcherLeavesTasksToOthers(t *testing.T) {
 		}),
 	})
 	r.eventually("delivered by the other", func() bool { return done.Load() == slots })
+}
+
+// warnings counts those that it is told.
+type warnings struct {
+	slog.Handler
+	count map[string]*atomic.Int64
+}
+
+func (w warnings) Enabled(context.Context, slog.Level) bool { return true }
+
+func (w warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
+
+func (w warnings) Handle(_ context.Context, r slog.Record) error {
+	if n := w.count[r.Message]; n != nil {
+		n.Add(1)
+	}
+	return nil
+}
+
+// TestFencedDispatcherSaysSoOnce learns of it by its lease, by its heart, or by both at once.
+func TestFencedDispatcherSaysSoOnce(t *testing.T) {
+	t.Parallel()
+	for name, interval := range map[string]time.Duration{"lease": time.Hour, "heart or lease": 10 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			var told atomic.Int64
+			d, _ := r.serve(dispatcher.Config{
+				NoJanitor: true, Interval: interval,
+				Target: dispatcher.TargetFunc(func(context.Context, *task.Task) error { return nil }),
+				Logger: slog.New(warnings{count: map[string]*atomic.Int64{"dispatcher was given up by the others": &told}}),
+			})
+			for times := int64(1); times <= 3; times++ {
+				first := r.only()
+				r.setTick(first, -1)
+				r.successor(d, first)
+				r.eventually("the fenced one is forgotten", func() bool {
+					return errors.Is(r.rdb.ZScore(r.Context(), r.keys.Ticks, first).Err(), redis.Nil)
+				})
+				if got := told.Load(); got != times {
+					t.Fatalf("told %d times, want %d", got, times)
+				}
+			}
+		})
+	}
 }

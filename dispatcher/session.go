@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,7 @@ type session struct {
 
 	log *slog.Logger
 	bounds
+	told    sync.Once
 	beating chan struct{} // closed when the heart has stopped
 	still   context.CancelFunc
 	working atomic.Int64 // attempts that have a slot, or are about to
@@ -103,8 +105,10 @@ func (d *Dispatcher) register(ctx context.Context, heart *heartbeat.Heart) error
 
 // serve hands tasks to take until ctx ends or the dispatcher is fenced, and returns when nothing more is leased. The
 // heart goes on.
-func (s *session) serve(ctx context.Context, take func(context.Context, *session, *task.Task), faults chan<- error) error {
-	ctx, stop := context.WithCancel(ctx)
+func (s *session) serve(
+	serving context.Context, take func(context.Context, *session, *task.Task), faults chan<- error,
+) error {
+	ctx, stop := context.WithCancel(serving)
 	defer stop()
 	if s.heart != nil {
 		s.beat(context.WithoutCancel(ctx), stop)
@@ -129,10 +133,21 @@ func (s *session) serve(ctx context.Context, take func(context.Context, *session
 			tell(faults, err)
 		}
 	}
-	if s.heart == nil && ctx.Err() == nil {
+	switch {
+	case serving.Err() != nil: // asked to stop
+	case s.heart == nil:
 		return fmt.Errorf("listening ended: %w", errors.Join(last, errors.New("the lifecycle closed its channel")))
+	default:
+		s.givenUp(serving)
 	}
 	return nil
+}
+
+// givenUp tells once that the dispatcher was fenced. A lease may learn of it before the heart does.
+func (s *session) givenUp(ctx context.Context) {
+	s.told.Do(func() {
+		s.log.WarnContext(ctx, "dispatcher was given up by the others", "dispatcher", s.heart.ID())
+	})
 }
 
 // beat starts the heart; stop is called when it finds itself fenced.
@@ -142,7 +157,7 @@ func (s *session) beat(ctx context.Context, stop context.CancelFunc) {
 	go func() {
 		defer close(s.beating)
 		if s.heart.Run(ctx) != nil {
-			s.log.WarnContext(ctx, "dispatcher was given up by the others", "dispatcher", s.heart.ID())
+			s.givenUp(ctx)
 			stop()
 		}
 	}()
