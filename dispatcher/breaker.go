@@ -44,6 +44,9 @@ type breaker struct {
 	faults, rejections *gobreaker.TwoStepCircuitBreaker[struct{}]
 	slots              int64
 	ramp, steps        atomic.Int64
+	// row counts target faults in a row, anew with each change of state: what began before tells of another time.
+	// gobreaker's own count forgets what is older than its window, and what took longer than that.
+	row atomic.Pointer[atomic.Int64]
 
 	mu       sync.Mutex
 	recent   [rejectWindow]bool // whether each of the last settled tasks was rejected
@@ -59,12 +62,14 @@ func newBreaker(cfg Breaker, slots int, changed func(cause string, open bool)) *
 	}
 	b := &breaker{slots: int64(slots)}
 	b.ramp.Store(b.slots)
+	b.row.Store(new(atomic.Int64))
 	pause := cfg.Pause*3/4 + rand.N(cfg.Pause/2+1) //nolint:gosec // jitter: a fleet must not probe in step
 	settings := func(cause string, trip func(gobreaker.Counts) bool) gobreaker.Settings {
 		return gobreaker.Settings{
 			Name: cause, Interval: faultWindow, BucketPeriod: faultWindow / 12, Timeout: pause, ReadyToTrip: trip,
 			IsExcluded: func(err error) bool { return errors.Is(err, errIdle) },
 			OnStateChange: func(cause string, from, to gobreaker.State) {
+				b.row.Store(new(atomic.Int64))
 				switch {
 				case to == gobreaker.StateClosed:
 					b.ramp.Store(1)
@@ -78,7 +83,7 @@ func newBreaker(cfg Breaker, slots int, changed func(cause string, open bool)) *
 	}
 	b.faults = gobreaker.NewTwoStepCircuitBreaker[struct{}](settings(causeBreaker, func(c gobreaker.Counts) bool {
 		ended := c.TotalFailures + c.TotalSuccesses // Requests has those that are under way, too
-		return int(c.ConsecutiveFailures) >= cfg.Consecutive ||
+		return b.row.Load().Load() >= int64(cfg.Consecutive) ||
 			ended >= faultFloor && float64(c.TotalFailures) > faultShare*float64(ended)
 	}))
 	b.rejections = gobreaker.NewTwoStepCircuitBreaker[struct{}](settings(causeRejections, func(gobreaker.Counts) bool {
@@ -101,8 +106,15 @@ func (b *breaker) enter() (leave func(delivery.Outcome), ok bool) {
 		fault(errIdle)
 		return nil, false
 	}
+	row := b.row.Load()
 	return func(o delivery.Outcome) {
 		verdict, refusal := b.judge(o)
+		switch {
+		case verdict == nil:
+			row.Store(0)
+		case errors.Is(verdict, errFault):
+			row.Add(1)
+		}
 		fault(verdict)
 		rejection(refusal)
 		if verdict == nil && refusal == nil {

@@ -99,6 +99,43 @@ func TestBreakerOpensProbesAndReopensGently(t *testing.T) {
 	})
 }
 
+// TestBreakerCountsFaultsInARowHoweverSlow has so few attempts, or such long ones, that no minute holds twenty.
+func TestBreakerCountsFaultsInARowHoweverSlow(t *testing.T) {
+	for name, pace := range map[string]struct{ took, between time.Duration }{
+		"rare": {took: time.Second, between: 10 * time.Second},
+		"long": {took: 90 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, w := newTestGate(t, Config{Concurrency: 64})
+				fault := func() {
+					leave, ok := g.enter()
+					if !ok {
+						t.Fatal("held back too soon")
+					}
+					time.Sleep(pace.took)
+					leave(delivery.Of(delivery.Timeout))
+					time.Sleep(pace.between)
+				}
+				for range 19 {
+					fault()
+				}
+				g.attempt(delivery.OK)
+				for range 19 {
+					fault()
+				}
+				if len(w.causes) != 0 {
+					t.Error("held back after 19 faults in a row")
+				}
+				fault()
+				if !w.causes["breaker"] {
+					t.Error("not held back after 20 faults in a row")
+				}
+			})
+		})
+	}
+}
+
 // TestBreakerJudgesByWhatHasEnded has many attempts under way when the first one fails.
 func TestBreakerJudgesByWhatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
