@@ -62,7 +62,8 @@ func outcomeOf(ctx context.Context, err error) delivery.Outcome {
 func (d *Dispatcher) conclude(t *task.Task, o delivery.Outcome) decision {
 	meta, now := t.Meta(), t.Now()
 	decision := d.cfg.Retry.decide(o, facts{
-		charged: meta.Attempt, throttles: meta.Throttles, maxAttempts: meta.MaxAttempts,
+		// By the task's number, for meta has this attempt too when a program tries its failed settlement again.
+		charged: t.Attempt() - 1, throttles: meta.Throttles, maxAttempts: meta.MaxAttempts,
 		age:  since(meta.FirstDueAt, now),
 		draw: rand.Float64(), //nolint:gosec // jitter
 	})

@@ -377,6 +377,39 @@ func TestStartHandsTasksToAProgramThatPulls(t *testing.T) {
 	})
 }
 
+// forgetful is a Lifecycle whose first Abandon fails.
+type forgetful struct {
+	*stub
+	failed bool
+}
+
+func (f *forgetful) Abandon(ctx context.Context, t *task.Task, delay time.Duration) error {
+	if !f.failed {
+		f.failed = true
+		return errors.New("not now")
+	}
+	return f.stub.Abandon(ctx, t, delay)
+}
+
+func TestAFailThatIsTriedAgainIsOneAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStub("bad")
+		d := newDispatcher(t, dispatcher.Config{Lifecycle: &forgetful{stub: s}, Retry: dispatcher.Retry{MaxAttempts: 2}})
+		tasks, _ := d.Start(t.Context())
+		bad := <-tasks
+		if err := bad.Fail(); err == nil || bad.IsResolved() {
+			t.Errorf("Fail = %v, resolved %v; want an error, and to be tried again", err, bad.IsResolved())
+		}
+		if err := bad.Fail(); err != nil {
+			t.Error(err)
+		}
+		if err := d.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s.wants(t, map[string]string{"bad": "abandoned for 1m0s"})
+	})
+}
+
 func TestATaskThatNobodyTakesIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStub("waiting")
