@@ -502,3 +502,29 @@ func TestATaskThatNobodyTakesKeepsNoStopWaitingForRedis(t *testing.T) {
 		}
 	})
 }
+
+func (s silent) Complete(ctx context.Context, _ *task.Task) error { return s.Release(ctx) }
+
+// TestASilentRedisIsNotTheTargetsFault stops a dispatcher that cannot record what its target has done long ago.
+func TestASilentRedisIsNotTheTargetsFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		d, err := dispatcher.New(dispatcher.Config{
+			Queue: "orders", Lifecycle: silent{newStub("done")}, Grace: time.Second,
+			Target: dispatcher.TargetFunc(func(context.Context, *task.Task) error { return nil }),
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopped := make(chan error)
+		go func() { stopped <- d.Run(t.Context()) }()
+		synctest.Wait()
+		if err := errors.Join(d.Close(t.Context()), <-stopped); err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(log.String(), "attempts go on after the stop") {
+			t.Errorf("the attempt had ended:\n%s", log.String())
+		}
+	})
+}

@@ -297,3 +297,27 @@ func TestFencedDispatcherSaysSoOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestATargetThatHeedsNothingIsNoReasonToBeSuspected has a dispatcher stop while its target goes on: it holds no task.
+func TestATargetThatHeedsNothingIsNoReasonToBeSuspected(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	begun, end := make(chan struct{}), make(chan struct{})
+	defer close(end)
+	d, _ := r.serve(dispatcher.Config{
+		NoJanitor: true,
+		Target: dispatcher.TargetFunc(func(context.Context, *task.Task) error {
+			close(begun)
+			<-end
+			return nil
+		}),
+	})
+	r.push(1)
+	<-begun
+	if err := d.Halt(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if left := r.rdb.ZRange(t.Context(), r.keys.Ticks, 0, -1).Val(); len(left) != 0 {
+		t.Errorf("still registered: %v", left)
+	}
+}

@@ -10,8 +10,8 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// How long a stop waits beyond the grace: for cancelled attempts to end by themselves, and for Redis to take back what
-// is left.
+// How long a stop waits beyond the grace: for cancelled attempts, and then for cancelled settlements, to end by
+// themselves, and in between for Redis to take back what is left.
 const (
 	unwindFor  = time.Second
 	releaseFor = 2 * time.Second
@@ -134,8 +134,8 @@ func (d *Dispatcher) serve(
 		}
 	}
 	giveUp()
-	if !d.idle(releasing) {
-		d.log.WarnContext(ctx, "attempts go on after the stop: the target does not heed its context")
+	if !d.idle(detached, unwindFor) { // a bound of its own: Redis may have used the other up
+		d.log.WarnContext(ctx, "attempts go on after the stop: the target does not heed its context, or Redis is silent")
 	}
 	<-sweeping
 	// 4. The heart stops last, then the id is forgotten.
@@ -167,8 +167,10 @@ func (d *Dispatcher) start(ctx context.Context, s *session, t *task.Task) {
 	})
 }
 
-// idle waits until no attempt is under way and answers false when ctx ends first.
-func (d *Dispatcher) idle(ctx context.Context) bool {
+// idle waits until no attempt is under way, and answers false when that takes longer than the time given.
+func (d *Dispatcher) idle(ctx context.Context, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	idle := newSignal()
 	go func() {
 		d.working.Wait()
