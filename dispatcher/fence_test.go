@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/queuehook/queuehook/delivery"
 	"github.com/queuehook/queuehook/dispatcher"
 	"github.com/queuehook/queuehook/internal/redistest"
 	"github.com/queuehook/queuehook/keyspace"
@@ -319,5 +320,39 @@ func TestATargetThatHeedsNothingIsNoReasonToBeSuspected(t *testing.T) {
 	}
 	if left := r.rdb.ZRange(t.Context(), r.keys.Ticks, 0, -1).Val(); len(left) != 0 {
 		t.Errorf("still registered: %v", left)
+	}
+}
+
+// TestFencedDispatcherProbesOnce has one whose probe of a route that was held back goes on when it registers anew: what
+// it leased meanwhile it could only give back, again and again.
+func TestFencedDispatcherProbesOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var attempts atomic.Int64
+	r.serve(dispatcher.Config{
+		Concurrency: 3, NoJanitor: true, Timeout: time.Hour,
+		Breaker: dispatcher.Breaker{Consecutive: 1, Pause: time.Millisecond},
+		Retry:   dispatcher.Retry{Schedule: []time.Duration{time.Hour}},
+		Target: dispatcher.TargetFunc(func(ctx context.Context, _ *task.Task) error {
+			if attempts.Add(1) == 1 {
+				return delivery.Errorf(delivery.Connect, "nobody there")
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}),
+	})
+	first := r.only()
+	r.push(1)
+	r.eventually("held back", func() bool { return attempts.Load() == 1 && r.held(first) == 0 })
+	r.push(4)
+	r.eventually("probing", func() bool { return attempts.Load() == 2 })
+	r.setTick(first, -1)
+	start := time.Now()
+	r.eventually("registered anew, and beating", func() bool {
+		ticks := r.rdb.ZRevRangeWithScores(t.Context(), r.keys.Ticks, 0, 0).Val()
+		return len(ticks) == 1 && int64(ticks[0].Score) > start.Add(10*beat).UnixMilli()
+	})
+	if n := r.rdb.HGet(t.Context(), r.keys.Stats, "released").Val(); n != "" {
+		t.Errorf("given back %s times", n)
 	}
 }

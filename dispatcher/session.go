@@ -58,7 +58,10 @@ func (d *Dispatcher) open(ctx context.Context, b bounds) (*session, error) {
 	s := &session{heart: heart, log: d.log, bounds: b}
 	s.life, err = lifecycle.New(d.cfg.Redis.Commands, d.cfg.Queue, heart.ID(), lifecycle.Config{
 		Concurrency: d.cfg.Concurrency, Ordered: d.cfg.Ordered, Rate: d.cfg.Rate, Waits: d.cfg.Redis.Waits,
-		Admit: func(out, free int) (int, time.Duration) { return d.gate.admit(out, free-d.elsewhere(s)) },
+		Admit: func(out, free int) (int, time.Duration) {
+			taken := d.elsewhere(s)
+			return d.gate.admit(out+taken, free-taken)
+		},
 		Fault: d.cfg.Observer.RedisError, Logger: d.cfg.Logger,
 	})
 	if err != nil {
@@ -68,7 +71,8 @@ func (d *Dispatcher) open(ctx context.Context, b bounds) (*session, error) {
 }
 
 // elsewhere is how many slots are taken by attempts of earlier sessions, which were fenced. Leased nevertheless, tasks
-// would wait here for these to end, while another dispatcher could deliver them.
+// would wait here for these to end, while another dispatcher could deliver them, or be given back at once when one of
+// these is the probe of a route that is held back.
 func (d *Dispatcher) elsewhere(s *session) int { return max(0, len(d.slots)-int(s.working.Load())) }
 
 // beaten passes on how a heartbeat went.
