@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/queuehook/queuehook/delivery"
 	"github.com/queuehook/queuehook/janitor"
 	"github.com/queuehook/queuehook/lifecycle"
 )
@@ -43,6 +44,9 @@ func (d *Dispatcher) lookDeep(ctx context.Context, deep *lifecycle.Deep) (again 
 	if found.Any() {
 		d.log.WarnContext(ctx, "deep sweep found something", "orphans", found.Orphans, "strays", found.Strays,
 			"bodiless", found.Bodiless, "suspects", found.Suspects)
+	}
+	for range found.Bodiless {
+		d.cfg.Observer.Buried(delivery.BodyMissing)
 	}
 	if found.Suspects > 0 {
 		again = graceBeats * d.cfg.Interval

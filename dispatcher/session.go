@@ -62,7 +62,7 @@ func (d *Dispatcher) open(ctx context.Context, b bounds) (*session, error) {
 			taken := d.elsewhere(s)
 			return d.gate.admit(out+taken, free-taken)
 		},
-		Fault: d.cfg.Observer.RedisError, Logger: d.cfg.Logger,
+		Fault: d.cfg.Observer.RedisError, Buried: d.cfg.Observer.Buried, Logger: d.cfg.Logger,
 	})
 	if err != nil {
 		return nil, err

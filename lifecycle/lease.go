@@ -8,6 +8,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/queuehook/queuehook/delivery"
 	"github.com/queuehook/queuehook/internal/script"
 	"github.com/queuehook/queuehook/task"
 )
@@ -109,6 +110,7 @@ func (l *DefaultLifecycle) receive(ctx context.Context, reply []any, token strin
 		}
 		if crashes < 0 {
 			l.cfg.Logger.ErrorContext(ctx, "task without a body went to the dead letters", "queue", l.Name(), "task", id)
+			l.cfg.Buried(delivery.BodyMissing)
 			continue
 		}
 		t := l.describe(ctx, id, payload, meta, crashes, now)

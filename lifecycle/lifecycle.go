@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/queuehook/queuehook/delivery"
 	"github.com/queuehook/queuehook/task"
 )
 
@@ -40,6 +41,8 @@ type Config struct {
 	Waits redis.UniversalClient
 	// Fault is told of each call to Redis that failed: "lease", "wait" or "settle"; nil = nobody is.
 	Fault func(op string)
+	// Buried is told of each task that a lease buried, which it does when there is no body; nil = nobody is.
+	Buried func(delivery.Reason)
 	// Logger gets what concerns no single attempt; nil = slog.Default().
 	Logger *slog.Logger
 }
@@ -126,13 +129,19 @@ func New(rdb redis.UniversalClient, queue, id string, cfg Config) (*DefaultLifec
 	if cfg.Fault == nil {
 		cfg.Fault = func(string) {}
 	}
+	if cfg.Buried == nil {
+		cfg.Buried = func(delivery.Reason) {}
+	}
 	if cfg.Waits == nil {
 		cfg.Waits = rdb
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	l := &DefaultLifecycle{Queue: q, id: id, cfg: cfg, out: newRegistry(cfg.Concurrency), adopted: time.Now(), room: room{most: cfg.MaxBytes}}
+	l := &DefaultLifecycle{
+		Queue: q, id: id, cfg: cfg,
+		out: newRegistry(cfg.Concurrency), adopted: time.Now(), room: room{most: cfg.MaxBytes},
+	}
 	l.tasks, l.abort = context.WithCancelCause(context.Background())
 	l.batch.send = l.complete
 	return l, nil
