@@ -48,6 +48,9 @@ func (d *Dispatcher) lookDeep(ctx context.Context, deep *lifecycle.Deep) (again 
 	for range found.Bodiless {
 		d.cfg.Observer.Buried(delivery.BodyMissing)
 	}
+	if err != nil {
+		d.cfg.Observer.RedisError("sweep")
+	}
 	if found.Suspects > 0 {
 		again = graceBeats * d.cfg.Interval
 	}

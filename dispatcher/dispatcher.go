@@ -78,7 +78,7 @@ type Observer interface {
 	Trimmed(tasks int)
 	// Paused says that the route is held back for this cause, or no longer: throttled, breaker, rejections.
 	Paused(cause string, on bool)
-	// RedisError counts a failed call, by what it was for: beat, lease, settle, wait, sweep.
+	// RedisError counts a failed call, by what it was for: beat, lease, settle, wait, sweep, trim.
 	RedisError(op string)
 }
 

@@ -28,8 +28,9 @@ func (d *Dispatcher) sweep(ctx context.Context) (stopped <-chan struct{}, err er
 	if err != nil {
 		return nil, err
 	}
+	watched := counted{queue, detector, d.cfg.Observer}
 	j, err := janitor.New(janitor.Config{
-		Detector: detector, Sweeper: counted{queue, d.cfg.Observer}, Hooks: d.cfg.Hooks,
+		Detector: watched, Sweeper: watched, Hooks: d.cfg.Hooks,
 		Grace: graceBeats * d.cfg.Interval, CrashLimit: d.cfg.CrashLimit, Interval: d.cfg.Interval,
 		Chores: d.chores(queue), Alive: d.beating, Observe: d.swept, Logger: d.cfg.Logger,
 	})
@@ -56,17 +57,29 @@ func (d *Dispatcher) swept(r janitor.Report) {
 	}
 }
 
-// counted is a queue whose failed sweeps are counted.
+// counted is a queue whose failed sweeps are counted, and so are failed looks for the dead.
 type counted struct {
 	*lifecycle.Queue
+	detector *heartbeat.Detector
 	observer Observer
+}
+
+// Detect is the detector's.
+func (c counted) Detect(ctx context.Context) ([]string, error) {
+	dead, err := c.detector.Detect(ctx)
+	c.count(err)
+	return dead, err
 }
 
 // Sweep is the queue's.
 func (c counted) Sweep(ctx context.Context, id string, s lifecycle.Sweep) (lifecycle.Swept, error) {
 	swept, err := c.Queue.Sweep(ctx, id, s)
+	c.count(err)
+	return swept, err
+}
+
+func (c counted) count(err error) {
 	if err != nil {
 		c.observer.RedisError("sweep")
 	}
-	return swept, err
 }

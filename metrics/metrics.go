@@ -83,20 +83,18 @@ func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
 // What a call of Redis was for.
 const (
-	OpRegister = "register" // and deregister
-	OpBeat     = "beat"
-	OpLease    = "lease" // and adopt
-	OpWait     = "wait"
-	OpSettle   = "settle"
-	OpSweep    = "sweep" // and looking for the dead
-	OpTrim     = "trim"
-	OpDepth    = "depth"
-	OpAPI      = "api"
-	OpOther    = "other"
+	OpBeat   = "beat"  // and register
+	OpLease  = "lease" // and adopt
+	OpWait   = "wait"
+	OpSettle = "settle"
+	OpSweep  = "sweep" // and looking for the dead, or for what meddling left behind
+	OpTrim   = "trim"
+	OpDepth  = "depth"
+	OpOther  = "other"
 )
 
 func ops() []string {
-	return []string{OpRegister, OpBeat, OpLease, OpWait, OpSettle, OpSweep, OpTrim, OpDepth, OpAPI, OpOther}
+	return []string{OpBeat, OpLease, OpWait, OpSettle, OpSweep, OpTrim, OpDepth, OpOther}
 }
 
 // RedisError counts a call that failed. An op that is none of the constants is counted as OpOther.

@@ -117,8 +117,8 @@ func TestEveryLabelIsThereFromTheStart(t *testing.T) {
 		}
 	}
 	for _, op := range []string{
-		metrics.OpRegister, metrics.OpBeat, metrics.OpLease, metrics.OpWait, metrics.OpSettle, metrics.OpSweep,
-		metrics.OpTrim, metrics.OpDepth, metrics.OpAPI, metrics.OpOther,
+		metrics.OpBeat, metrics.OpLease, metrics.OpWait, metrics.OpSettle, metrics.OpSweep, metrics.OpTrim,
+		metrics.OpDepth, metrics.OpOther,
 	} {
 		m.RedisError(op)
 	}
