@@ -276,12 +276,13 @@ func TestServeTellsOfEveryRouteThatCannotBe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "routes.yaml")
 	text := "defaults: {deny_private: true}\nroutes:\n"
 	for i := range 8 {
-		text += fmt.Sprintf("  - {queue: q%d, url: \"http://127.0.0.1/\"}\n", i)
+		text += fmt.Sprintf("  - {queue: q%d, url: \"https://hooks.example/\"}\n", i)
 	}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	environment(t, "redis://127.0.0.1:1", "ROUTES_FILE="+file)
+	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1") // which would resolve the name, unseen
 	got := call(t)
 	for i := range 8 {
 		fails(t, got, exitUsage, fmt.Sprintf("queue q%d: ", i))

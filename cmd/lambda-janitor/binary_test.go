@@ -149,10 +149,10 @@ func TestLambda(t *testing.T) {
 	s := redistest.Start(t, redistest.Config{})
 	dead := leaveDead(t, s.Client(t), "orders", 3)
 	api := newRuntimeAPI(t)
-	p := start(t, "JANITOR_REDIS_URL="+s.URL(), "AWS_LAMBDA_RUNTIME_API="+api.addr)
+	p := start(t, "JANITOR_REDIS_URL="+s.URL(), "AWS_LAMBDA_RUNTIME_API="+api.addr, "JANITOR_GRACE=4s")
 
 	// The grace doesn't fit into the time: the suspect is marked, and it is no error.
-	got := api.invoke(t, `{"source":"aws.scheduler"}`, reserve+100*time.Millisecond)
+	got := api.invoke(t, `{"source":"aws.scheduler"}`, reserve+3*time.Second)
 	if a := decode(t, got.body); got.kind != "response" || len(a.Queues) != 1 || a.Queues[0].InFlight != 3 {
 		t.Fatalf("first invocation: %s %s", got.kind, got.body)
 	}
