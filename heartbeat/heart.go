@@ -47,7 +47,7 @@ var (
 type Config struct {
 	// Interval is the time between beats, at least MinInterval; 0 = 5 s. The time to live is three of them, the grace two.
 	Interval time.Duration
-	// Info describes the dispatcher to whoever lists them. Its TTL and Grace are filled in.
+	// Info describes the dispatcher to whoever lists them. Its Interval, TTL and Grace are filled in.
 	Info Info
 	// Observe is told of each beat, registrations included, when it was sent by this process's clock and how it went;
 	// nil = nobody is.
@@ -204,8 +204,9 @@ func (h *Heart) Deregister(ctx context.Context) error {
 	return deregister(ctx, h.rdb, h.keys, h.id)
 }
 
-// Alive says that the dispatcher is registered and may start work: by its own clock, which counts time spent suspended, nobody can have
-// suspected it yet. It goes by the time before the last good beat was sent, less half an interval of margin.
+// Alive says that the dispatcher is registered and may start work: by its own clock, which counts time spent suspended,
+// nobody can have suspected it yet. It goes by the time before the last good beat was sent, less half an interval of
+// margin.
 func (h *Heart) Alive() bool {
 	good := h.good.Load()
 	return good != 0 && sinceBoot()-time.Duration(good) < h.ttl-h.cfg.Interval/2

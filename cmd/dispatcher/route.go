@@ -60,7 +60,8 @@ func (o opener) open(r config.Route) (_ *route, err error) {
 		Ordered: r.Ordered, Rate: lifecycle.Rate(r.Rate), Retry: retry(r.Retry), Breaker: breaker(r.Breaker),
 		Grace: max(o.cfg.ShutdownGrace, time.Nanosecond), Interval: o.cfg.HeartbeatInterval, NoJanitor: !o.cfg.Janitor,
 		CrashLimit: o.cfg.CrashLimit,
-		Retention:  dispatcher.Retention{MaxAge: o.cfg.DeadMaxAge, MaxCount: o.cfg.DeadMaxCount}, Version: version, Progress: opened.loop.Beat, Observer: opened.counts,
+		Retention:  dispatcher.Retention{MaxAge: o.cfg.DeadMaxAge, MaxCount: o.cfg.DeadMaxCount},
+		Version:    version, Progress: opened.loop.Beat, Observer: opened.counts,
 		Logger: o.log.With("target", r.Target.String()),
 	})
 	if err != nil {
