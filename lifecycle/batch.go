@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"slices"
 	"sync"
 )
 
@@ -10,9 +9,8 @@ import (
 // over to one of those who came after. So there is no goroutine to own, a lone item waits for nobody, and under load a
 // call carries as many items as arrive during one round trip.
 type batch struct {
-	// send tries once to settle the items and answers the ids that are not ours, each as often as it was refused: when
-	// an id comes twice, the first settles it.
-	send func(ctx context.Context, items []*item) (refused map[string]int, err error)
+	// send tries once to settle the items, of which no two have one id, and answers the ids that are not ours.
+	send func(ctx context.Context, items []*item) (refused map[string]bool, err error)
 
 	mu      sync.Mutex
 	waiting []*item
@@ -46,19 +44,14 @@ func (b *batch) try(ctx context.Context, id, token string) (ours bool, err error
 // lead sends what waits, the caller's own item first, tells everybody, and names the next to lead.
 func (b *batch) lead(ctx context.Context) {
 	b.mu.Lock()
-	n := min(len(b.waiting), maxBatch)
+	n := distinct(b.waiting)
 	items := b.waiting[:n:n]
 	b.waiting = b.waiting[n:]
 	b.mu.Unlock()
 
 	refused, err := b.send(ctx, items)
-	for _, it := range slices.Backward(items) {
-		it.ours, it.err = err == nil && refused[it.id] == 0, err
-		if !it.ours && err == nil {
-			refused[it.id]--
-		}
-	}
 	for _, it := range items {
+		it.ours, it.err = err == nil && !refused[it.id], err
 		it.turn <- true
 	}
 
@@ -69,4 +62,18 @@ func (b *batch) lead(ctx context.Context) {
 		return
 	}
 	b.waiting[0].turn <- false
+}
+
+// distinct is how many of the items one call can carry. One whose id is in it already waits for the next call, since
+// answers go by the id: another lease's, of a task that was enqueued anew while the reply that ended it was lost.
+func distinct(items []*item) int {
+	items = items[:min(len(items), maxBatch)]
+	ids := make(map[string]bool, len(items))
+	for i, it := range items {
+		if ids[it.id] {
+			return i
+		}
+		ids[it.id] = true
+	}
+	return len(items)
 }

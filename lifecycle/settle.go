@@ -124,7 +124,7 @@ func (l *DefaultLifecycle) settle(
 }
 
 // complete is the batch's one try.
-func (l *DefaultLifecycle) complete(ctx context.Context, items []*item) (map[string]int, error) {
+func (l *DefaultLifecycle) complete(ctx context.Context, items []*item) (map[string]bool, error) {
 	args := make([]any, 0, 2*len(items))
 	for _, it := range items {
 		args = append(args, it.id, it.token)
@@ -135,7 +135,13 @@ func (l *DefaultLifecycle) complete(ctx context.Context, items []*item) (map[str
 	if err != nil {
 		return nil, err
 	}
-	return count(reply), nil
+	refused := make(map[string]bool, len(reply))
+	for _, id := range reply {
+		if s, ok := id.(string); ok {
+			refused[s] = true
+		}
+	}
+	return refused, nil
 }
 
 // one runs a script that answers 1 for "done" and 0 for "not ours".
@@ -152,16 +158,6 @@ func record(t *task.Task, reason delivery.Reason) {
 	if !t.Recorded() {
 		t.Record(task.Result{At: t.Now(), Reason: reason.String(), Charged: true})
 	}
-}
-
-func count(ids []any) map[string]int {
-	m := make(map[string]int, len(ids))
-	for _, id := range ids {
-		if s, ok := id.(string); ok {
-			m[s]++
-		}
-	}
-	return m
 }
 
 // stuck is one settlement's trouble with Redis. The first of a dispatcher's that does not get through is logged, and that
