@@ -274,15 +274,18 @@ func TestServeNeedsARouteAndItsAddress(t *testing.T) {
 // TestServeTellsOfEveryRouteThatCannotBe has many that only their targets refuse.
 func TestServeTellsOfEveryRouteThatCannotBe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "routes.yaml")
-	text := "defaults: {deny_private: true}\nroutes:\n"
+	text := "routes:\n"
 	for i := range 8 {
-		text += fmt.Sprintf("  - {queue: q%d, url: \"https://hooks.example/\"}\n", i)
+		text += fmt.Sprintf("  - {queue: q%d, lambda: thumbs}\n", i)
 	}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	environment(t, "redis://127.0.0.1:1", "ROUTES_FILE="+file)
-	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1") // which would resolve the name, unseen
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"} {
+		t.Setenv(name, "") // so that nothing says in which region the functions are
+	}
+	t.Setenv("HOME", t.TempDir())
 	got := call(t)
 	for i := range 8 {
 		fails(t, got, exitUsage, fmt.Sprintf("queue q%d: ", i))
