@@ -9,6 +9,7 @@
 package config
 
 import (
+	"io"
 	"log/slog"
 	"time"
 
@@ -74,6 +75,15 @@ const (
 type Log struct {
 	Level  slog.Level
 	Format string // LogJSON or LogText
+}
+
+// Logger returns the logger that the settings ask for, which writes to w.
+func (l Log) Logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: l.Level}
+	if l.Format == LogText {
+		return slog.New(slog.NewTextHandler(w, options))
+	}
+	return slog.New(slog.NewJSONHandler(w, options))
 }
 
 // LoadDispatcher reads the DISPATCHER_ variables of the process. When any of them is wrong or unknown, the error is an

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,7 +28,7 @@ func newRoot(halting context.Context, std stdio) *cobra.Command {
 		if printConfig {
 			return cfg.Print(std.out)
 		}
-		return serve(cmd.Context(), halting, cfg, newLogger(cfg.Log, std))
+		return serve(cmd.Context(), halting, cfg, cfg.Log.Logger(std.err))
 	}
 	root := &cobra.Command{
 		Use:   "dispatcher",
@@ -139,12 +138,4 @@ func newVersion(std stdio) *cobra.Command {
 			return err
 		},
 	}
-}
-
-func newLogger(cfg config.Log, std stdio) *slog.Logger {
-	options := &slog.HandlerOptions{Level: cfg.Level}
-	if cfg.Format == config.LogText {
-		return slog.New(slog.NewTextHandler(std.err, options))
-	}
-	return slog.New(slog.NewJSONHandler(std.err, options))
 }

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -63,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if *showConfig {
 		return done(0, cfg.Settings.Print(stdout))
 	}
-	logger := newLogger(cfg.Log, stderr)
+	logger := cfg.Log.Logger(stderr)
 	redisconn.LogTo(logger)
 	for _, warning := range cfg.Warnings {
 		logger.WarnContext(ctx, "configuration", "warning", warning)
@@ -90,14 +89,6 @@ func done(_ int, err error) int {
 		return exitFailure
 	}
 	return exitOK
-}
-
-func newLogger(cfg config.Log, stderr io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: cfg.Level}
-	if cfg.Format == config.LogText {
-		return slog.New(slog.NewTextHandler(stderr, options))
-	}
-	return slog.New(slog.NewJSONHandler(stderr, options))
 }
 
 func usage(w io.Writer) {
