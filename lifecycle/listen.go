@@ -59,16 +59,17 @@ func (l *DefaultLifecycle) StopListening() {
 }
 
 // AbandonAll releases every task that is out, uncharged, and cancels their contexts: nobody should go on with them.
-// What their receivers made of them is unknown, unless it was recorded.
+// What their receivers made of them is unknown, unless it was recorded. Tasks that were delivered, which Redis could not
+// be told, are not released but completed.
 func (l *DefaultLifecycle) AbandonAll(ctx context.Context) error {
 	l.abort(delivery.ErrShutdown)
-	tasks := l.out.tasks()
+	tasks, done := l.out.tasks()
 	for _, t := range tasks {
 		if !t.Recorded() {
 			t.Record(task.Result{At: t.Now(), Reason: delivery.Shutdown.String(), Unknown: true})
 		}
 	}
-	return l.Release(ctx, tasks...)
+	return errors.Join(l.completeAll(ctx, done), l.Release(ctx, tasks...))
 }
 
 func (l *DefaultLifecycle) listen(ctx context.Context, tasks chan<- *task.Task, errs chan error) {

@@ -317,6 +317,25 @@ func TestAwait(t *testing.T) {
 	})
 }
 
+// TestAbandonAllCompletesWhatWasDelivered stops while Redis could not yet be told of a delivery: it is not repeated.
+func TestAbandonAllCompletesWhatWasDelivered(t *testing.T) {
+	t.Parallel()
+	b, l, w := live(t, Config{})
+	done, open := b.leased(l, "done"), b.leased(l, "open")
+	b.delivered(took{ID: done.ID(), Payload: "done"})
+	w.fail(completeScript, 3)
+	impatient, cancel := context.WithCancel(b.ctx)
+	cancel()
+	if err := l.Complete(impatient, done); err == nil || errors.Is(err, task.ErrNotFound) {
+		b.Fatalf("Complete without Redis = %v", err)
+	}
+	if err := l.AbandonAll(b.ctx); err != nil {
+		b.Fatal(err)
+	}
+	b.equal("out", l.Out(), 0)
+	b.equal("places", b.places().Of(), map[string][]string{open.ID(): {"delayed"}})
+}
+
 func TestAbandonAllReleasesUncharged(t *testing.T) {
 	t.Parallel()
 	b, l, _ := live(t, Config{})

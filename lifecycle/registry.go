@@ -23,6 +23,7 @@ type registry struct {
 type entry struct {
 	task  *task.Task
 	token string // of its lease
+	done  bool   // it was delivered, and Redis could not be told so far
 }
 
 // claim names one lease of a task.
@@ -59,14 +60,28 @@ func (r *registry) token(id string) (string, bool) {
 	return e.token, ok
 }
 
-func (r *registry) tasks() []*task.Task {
+// delivered marks a lease whose task only waits for Redis to forget it.
+func (r *registry) delivered(l claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	tasks := make([]*task.Task, 0, len(r.entries))
-	for _, e := range r.entries {
-		tasks = append(tasks, e.task)
+	if e, ok := r.entries[l.id]; ok && e.token == l.token {
+		e.done = true
+		r.entries[l.id] = e
 	}
-	return tasks
+}
+
+// tasks answers those that are out, and apart from them the leases whose tasks were delivered.
+func (r *registry) tasks() (open []*task.Task, done []claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, e := range r.entries {
+		if e.done {
+			done = append(done, claim{id, e.token})
+		} else {
+			open = append(open, e.task)
+		}
+	}
+	return open, done
 }
 
 func (r *registry) ids() []string {

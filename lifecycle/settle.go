@@ -13,7 +13,35 @@ import (
 // Complete forgets a task that was delivered. While Redis is away it keeps trying until ctx ends, so that a known
 // outcome is not delivered again. task.ErrNotFound when the lease is lost.
 func (l *DefaultLifecycle) Complete(ctx context.Context, t *task.Task) error {
-	return l.settle(ctx, "complete", t, l.batch.try)
+	return l.settle(ctx, "complete", t, func(ctx context.Context, id, token string) (bool, error) {
+		ours, err := l.batch.try(ctx, id, token)
+		if err != nil {
+			l.out.delivered(claim{id, token})
+		}
+		return ours, err
+	})
+}
+
+// completeAll has Redis forget these tasks, whose own Complete waits for it to come back. It tries until ctx ends.
+func (l *DefaultLifecycle) completeAll(ctx context.Context, leases []claim) error {
+	trouble := stuck{life: l}
+	defer trouble.done(ctx)
+	for len(leases) > 0 {
+		part := leases[:min(len(leases), maxBatch)]
+		items := make([]*item, len(part))
+		for i, c := range part {
+			items[i] = &item{id: c.id, token: c.token}
+		}
+		if _, err := l.complete(ctx, items); err != nil {
+			if trouble.wait(ctx, err) != nil {
+				return fmt.Errorf("complete tasks: %w", err)
+			}
+			continue
+		}
+		l.out.remove(part...)
+		leases = leases[len(part):]
+	}
+	return nil
 }
 
 // Abandon parks a task whose attempt failed; it is due again after delay. Without a Record of the attempt it counts as
