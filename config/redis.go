@@ -18,7 +18,8 @@ func (r Redis) Redacted() string {
 	}
 	return redactURL(u, func(option, value string) bool {
 		harmless := []string{
-			"addr", "db", "dial_timeout", "master_name", "pool_size", "protocol", "read_timeout", "write_timeout",
+			"addr", "db", "dial_timeout", "master_name", "pool_size", "protocol", "read_timeout",
+			"skip_verify", "write_timeout",
 		}
 		return slices.Contains(harmless, option) && !strings.ContainsAny(value, "@%")
 	})
@@ -76,6 +77,11 @@ func (c *checker) redisURL(r Redis) {
 		c.warn("REDIS_SENTINEL_PASSWORD", "unused, because "+c.name("REDIS_URL")+" has no master_name")
 	}
 	if u.Scheme == "rediss" {
+		// As go-redis reads it.
+		if all := u.Query()["skip_verify"]; len(all) > 0 && slices.Contains([]string{"true", "1"}, all[len(all)-1]) {
+			c.warn(source, "skip_verify in the URL: whoever is on the way can pass for Redis and read the password; "+
+				"trust its authority with "+c.name("REDIS_CA_FILE")+" instead")
+		}
 		return
 	}
 	for _, name := range []string{"REDIS_CA_FILE", "REDIS_CERT_FILE", "REDIS_KEY_FILE"} {

@@ -70,6 +70,36 @@ func TestRedisURL(t *testing.T) {
 	}
 }
 
+func TestRedisURLThatSkipsTheCheckOfCertificates(t *testing.T) {
+	for url, warns := range map[string]bool{
+		"rediss://:" + marker + "@h?skip_verify=true":   true,
+		"rediss://h?skip_verify=1":                      true,
+		"rediss://h?master_name=m&skip_verify=true":     true,
+		"rediss://h?skip_verify=false&skip_verify=true": true,
+		"rediss://h?skip_verify=true&skip_verify=false": false,
+		"rediss://h?skip_verify=false":                  false,
+		"rediss://h?skip_verify":                        false,
+		"rediss://h":                                    false,
+		"redis://h?skip_verify=true":                    false, // there is nothing to skip
+	} {
+		for name, value := range map[string]string{"REDIS_URL": url, "REDIS_URL_FILE": writeFile(t, url)} {
+			setenv(t, map[string]string{"DISPATCHER_" + name: value, "JANITOR_" + name: value})
+			d, err := config.LoadDispatcher()
+			j, errJ := config.LoadJanitor()
+			if err != nil || errJ != nil {
+				t.Fatal(err, errJ)
+			}
+			for prefix, warnings := range map[string][]string{"DISPATCHER_": d.Warnings, "JANITOR_": j.Warnings} {
+				got := strings.Join(warnings, "\n")
+				if strings.HasPrefix(got, prefix+name+": skip_verify in the URL: ") != warns || !warns && got != "" ||
+					strings.Contains(got, marker) {
+					t.Errorf("%s%s=%s: warnings %q", prefix, name, url, got)
+				}
+			}
+		}
+	}
+}
+
 func TestRedisCluster(t *testing.T) {
 	tests := []struct{ url, routes, wrong string }{
 		{"redis://h", "orders=http://x", ""},
