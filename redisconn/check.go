@@ -123,11 +123,20 @@ func Warnings(ctx context.Context, rdb redis.UniversalClient) []string {
 	for line := range strings.Lines(info.Val()) {
 		policy, found := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:")
 		if found && policy != "noeviction" {
-			warnings = append(warnings, "maxmemory-policy is "+policy+
-				": a full Redis then deletes tasks; set it to noeviction")
+			warnings = append(warnings, "maxmemory-policy is "+policy+": a full Redis then deletes "+evicted(policy)+
+				"; set it to noeviction")
 		}
 	}
 	return warnings
+}
+
+// evicted answers what Redis deletes of a queue when it is full.
+func evicted(policy string) string {
+	if strings.HasPrefix(policy, "volatile-") {
+		return "keys that expire: of queuehook's those of deduplication, so that a duplicate is accepted, and those of " +
+			"a dead dispatcher's hooks, so that they may run twice; no tasks"
+	}
+	return "tasks"
 }
 
 // pairs reads a reply of names and values as RESP2 (a list) or RESP3 (a map) sends it; values that are no text are left

@@ -262,11 +262,20 @@ func TestWarnsOfEviction(t *testing.T) {
 	if got := redisconn.Warnings(t.Context(), rdb); len(got) != 0 {
 		t.Errorf("Warnings = %q, want none", got)
 	}
-	if err := s.Admin(t).ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if got := redisconn.Warnings(t.Context(), rdb); len(got) != 1 || !strings.Contains(got[0], "allkeys-lru") {
-		t.Errorf("Warnings = %q, want the policy", got)
+	for policy, want := range map[string]string{
+		"allkeys-lru":     "deletes tasks; ",
+		"allkeys-random":  "deletes tasks; ",
+		"volatile-lru":    "; no tasks; ",
+		"volatile-ttl":    "; no tasks; ",
+		"volatile-random": "; no tasks; ",
+	} {
+		if err := s.Admin(t).ConfigSet(t.Context(), "maxmemory-policy", policy).Err(); err != nil {
+			t.Fatal(err)
+		}
+		got := redisconn.Warnings(t.Context(), rdb)
+		if len(got) != 1 || !strings.HasPrefix(got[0], "maxmemory-policy is "+policy+": ") || !strings.Contains(got[0], want) {
+			t.Errorf("Warnings = %q, want the policy, and %q", got, want)
+		}
 	}
 }
 
