@@ -26,16 +26,17 @@ var (
 	ErrPermission  = errors.New("the Redis user lacks a permission")
 )
 
-// Check asks, within 8 seconds, whether queuehook can work with this Redis, and changes nothing there. Its errors wrap
-// one of this package's sentinels where the cause is known, and hold neither user name nor password. A client that
-// was not made here must have ContextTimeoutEnabled for the bound to hold.
-func Check(ctx context.Context, rdb redis.UniversalClient) error {
+// Check asks, within 8 seconds, whether queuehook can work with this Redis, and changes nothing there. What the user
+// may do it tries with keys of one queue, which is to be one that he serves. Its errors wrap one of this package's
+// sentinels where the cause is known, and hold neither user name nor password. A client that was not made here must have
+// ContextTimeoutEnabled for the bound to hold.
+func Check(ctx context.Context, rdb redis.UniversalClient, queue string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()
 	if err := Reach(ctx, rdb); err != nil {
 		return err
 	}
-	if err := checkPermissions(ctx, rdb); err != nil {
+	if err := checkPermissions(ctx, rdb, queue); err != nil {
 		return fmt.Errorf("check Redis: %w", err)
 	}
 	return nil

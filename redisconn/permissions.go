@@ -3,6 +3,8 @@ package redisconn
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -10,60 +12,66 @@ import (
 	"github.com/queuehook/queuehook/keyspace"
 )
 
-// scratch is a key that never exists.
-const scratch = keyspace.Queues + ":check"
+// nobody is the id of a dispatcher that there never is.
+const nobody = ":check"
 
 // trial is a command that reaches the check of permissions and then does nothing: it reads, takes from a key that is
 // not there, or has an argument that only the command itself refuses.
 type trial []any
 
-func trials() []trial {
+func trials(queue keyspace.Keys) []trial {
+	none := queue.Hook(nobody)
 	return []trial{
 		{"ping"},
 		{"time"},
 		{"evalsha", strings.Repeat("0", 40), 0},
 		{"eval", "return 1", 0},
 		{"smembers", keyspace.Queues},
-		{"type", scratch},
-		{"exists", scratch},
-		{"scan", 0, "match", scratch, "count", 1},
-		{"del", scratch},
-		{"get", scratch},
-		{"set", scratch, "", "px", 0},
-		{"hget", scratch, "f"},
-		{"hmget", scratch, "f"},
-		{"hexists", scratch, "f"},
-		{"hgetall", scratch},
-		{"hkeys", scratch},
-		{"hlen", scratch},
-		{"hrandfield", scratch, 1},
-		{"hstrlen", scratch, "f"},
-		{"hscan", scratch, 0},
-		{"hset", scratch, "f", "v", "one too many"},
-		{"hincrby", scratch, "f", "no number"},
-		{"hdel", scratch, "f"},
-		{"lindex", scratch, 0},
-		{"llen", scratch},
-		{"rpop", scratch},
-		{"blmove", scratch, scratch, "right", "left", "no number"},
-		{"zadd", scratch, "no number", "m"},
-		{"zcard", scratch},
-		{"zcount", scratch, 0, 0},
-		{"zrange", scratch, 0, 0},
-		{"zrangebyscore", scratch, 0, 0},
-		{"zrem", scratch, "m"},
-		{"zscan", scratch, 0},
-		{"zscore", scratch, "m"},
+		{"type", none},
+		{"exists", none},
+		{"scan", 0, "match", none, "count", 1},
+		{"del", none},
+		{"get", none},
+		{"set", none, "", "px", 0},
+		{"hget", none, "f"},
+		{"hmget", none, "f"},
+		{"hexists", none, "f"},
+		{"hgetall", none},
+		{"hkeys", none},
+		{"hlen", none},
+		{"hrandfield", none, 1},
+		{"hstrlen", none, "f"},
+		{"hscan", none, 0},
+		{"hset", none, "f", "v", "one too many"},
+		{"hincrby", none, "f", "no number"},
+		{"hdel", none, "f"},
+		{"lindex", none, 0},
+		{"llen", queue.Source},
+		{"rpop", none},
+		{"blmove", none, none, "right", "left", "no number"},
+		{"zadd", none, "no number", "m"},
+		{"zcard", none},
+		{"zcount", none, 0, 0},
+		{"zrange", none, 0, 0},
+		{"zrangebyscore", none, 0, 0},
+		{"zrem", none, "m"},
+		{"zscan", none, 0},
+		{"zscore", none, "m"},
 	}
 }
 
 // checkPermissions tries every command that queuehook sends, from scripts or not, and names those that the user may
-// not send. Of the keys it asks for the one that all queues share: which queues there are is not known here. (SADD is left
-// out: it has no harmless form. So is LMOVE, which only the sweep of redutil's lists needs.)
-func checkPermissions(ctx context.Context, rdb redis.UniversalClient) error {
+// not send, and the keys that he may not touch: those of this queue, and the one that all queues share. It tries no other
+// key, for Redis would write down in its ACL LOG that he was refused. (SADD is left out: it has no harmless form. So is
+// LMOVE, which only the sweep of redutil's lists needs.)
+func checkPermissions(ctx context.Context, rdb redis.UniversalClient, queue string) error {
+	keys, err := keyspace.New(queue)
+	if err != nil {
+		return err
+	}
 	var cmds []*redis.Cmd
-	_, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		all := trials()
+	_, err = rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		all := trials(keys)
 		if _, cluster := rdb.(*redis.ClusterClient); cluster {
 			all = append(all, trial{"asking"}) // while a slot moves
 		}
@@ -73,12 +81,15 @@ func checkPermissions(ctx context.Context, rdb redis.UniversalClient) error {
 		return nil
 	})
 	var missing []string
+	ownKeys := false // whether he may not touch those of the queue
 	for _, cmd := range cmds {
 		switch err := cmd.Err(); {
 		case denied(err, cmd.Name()):
 			missing = append(missing, strings.ToUpper(cmd.Name()))
-		case redis.HasErrorPrefix(err, "NOPERM") && cmd.Args()[1] == keyspace.Queues:
+		case redis.HasErrorPrefix(err, "NOPERM") && slices.Contains(cmd.Args(), any(keyspace.Queues)):
 			missing = append(missing, "the key "+keyspace.Queues)
+		case redis.HasErrorPrefix(err, "NOPERM"):
+			ownKeys = true
 		case redis.IsReadOnlyError(err):
 			return fmt.Errorf("%w: a read-only replica answers; name the primary", ErrKind)
 		case redis.HasErrorPrefix(err, "unknown command"):
@@ -86,6 +97,9 @@ func checkPermissions(ctx context.Context, rdb redis.UniversalClient) error {
 		case refused(err):
 			return ErrCredentials
 		}
+	}
+	if ownKeys {
+		missing = append(missing, "the keys of queue "+strconv.Quote(queue))
 	}
 	if len(missing) > 0 {
 		return fmt.Errorf("%w: %s", ErrPermission, strings.Join(missing, " "))

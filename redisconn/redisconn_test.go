@@ -41,7 +41,7 @@ func open(t *testing.T, cfg config.Redis) redis.UniversalClient {
 
 func check(t *testing.T, cfg config.Redis) error {
 	t.Helper()
-	return redisconn.Check(t.Context(), open(t, cfg))
+	return redisconn.Check(t.Context(), open(t, cfg), "orders")
 }
 
 func TestCheckLeavesNothingBehind(t *testing.T) {
@@ -93,7 +93,7 @@ func TestEveryCommandOfTheScriptsIsChecked(t *testing.T) {
 		if err := s.Admin(t).Do(t.Context(), "ACL", "SETUSER", "alice", "+@all", "-"+command).Err(); err != nil {
 			t.Fatal(err)
 		}
-		err := redisconn.Check(t.Context(), rdb)
+		err := redisconn.Check(t.Context(), rdb, "orders")
 		if !errors.Is(err, redisconn.ErrPermission) || !strings.HasSuffix(err.Error(), ": "+command) {
 			t.Errorf("without %s: Check = %v, want it named", command, err)
 		}
@@ -130,7 +130,7 @@ func TestPermissionsAreNamed(t *testing.T) {
 		User: "alice", Password: "sesame", Rules: "~orders* ~{orders}* +@all -hset -blmove -config -info",
 	})
 	rdb := open(t, at(s.URL()))
-	err := redisconn.Check(t.Context(), rdb)
+	err := redisconn.Check(t.Context(), rdb, "orders")
 	if !errors.Is(err, redisconn.ErrPermission) || !strings.HasSuffix(err.Error(), ": the key queuehook:queues HSET BLMOVE") {
 		t.Errorf("Check = %v, want what is missing", err)
 	}
@@ -144,6 +144,13 @@ func TestPermissionsAreNamed(t *testing.T) {
 	})
 	if err := check(t, at(s.URL())); err != nil {
 		t.Errorf("a user of one queue without dangerous commands: %v", err)
+	}
+	if refused, err := s.Admin(t).ACLLog(t.Context(), 10).Result(); err != nil || len(refused) > 0 {
+		t.Errorf("Redis wrote down that he was refused: %+v, %v", refused, err)
+	}
+	err = redisconn.Check(t.Context(), open(t, at(s.URL())), "thumbs")
+	if !errors.Is(err, redisconn.ErrPermission) || !strings.HasSuffix(err.Error(), `: the keys of queue "thumbs"`) {
+		t.Errorf("Check of another queue = %v, want its keys named", err)
 	}
 }
 
@@ -175,7 +182,7 @@ func TestFrozenServerIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = rdb.Close() }()
-	if err := redisconn.Check(t.Context(), rdb); !errors.Is(err, redisconn.ErrUnreachable) {
+	if err := redisconn.Check(t.Context(), rdb, "orders"); !errors.Is(err, redisconn.ErrUnreachable) {
 		t.Errorf("Check of a frozen server = %v, want ErrUnreachable", err)
 	}
 }

@@ -167,7 +167,13 @@ func tryRoute(ctx context.Context, rdb redis.UniversalClient, r config.Route) er
 
 // meetRedis asks Redis as a dispatcher does at its start, and reads each queue's keys.
 func meetRedis(ctx context.Context, rdb redis.UniversalClient, routes []config.Route) []finding {
-	if err := redisconn.Check(ctx, rdb); err != nil {
+	if len(routes) == 0 {
+		if err := redisconn.Reach(ctx, rdb); err != nil {
+			return []finding{{levelError, "redis", oneLine(err)}}
+		}
+		return []finding{{levelOK, "redis", "answers"}}
+	}
+	if err := redisconn.Check(ctx, rdb, routes[0].Queue); err != nil {
 		return []finding{{levelError, "redis", oneLine(err)}}
 	}
 	found := []finding{{levelOK, "redis", "answers, and allows what is needed"}}

@@ -45,7 +45,7 @@ func serve(closing, halting context.Context, cfg config.Dispatcher, log *slog.Lo
 	defer closeAll()
 	routes := newFleet(closing, opener{cfg: cfg, conn: conn, counts: counts, loops: loops, log: log}.open)
 	defer context.AfterFunc(halting, func() { routes.halt(halting) })()
-	if err := checkRedis(closing, conn, log); err != nil {
+	if err := checkRedis(closing, conn, cfg.Routes[0].Queue, log); err != nil {
 		return err
 	}
 
@@ -99,8 +99,8 @@ func warn(ctx context.Context, log *slog.Logger, warnings []string) {
 }
 
 // checkRedis answers what only people can put right. A Redis that is away comes back: that is worth a warning.
-func checkRedis(ctx context.Context, conn redisconn.Conn, log *slog.Logger) error {
-	err := redisconn.Check(ctx, conn.Commands)
+func checkRedis(ctx context.Context, conn redisconn.Conn, queue string, log *slog.Logger) error {
+	err := redisconn.Check(ctx, conn.Commands, queue)
 	switch {
 	case ctx.Err() != nil: // told to stop already
 		return nil

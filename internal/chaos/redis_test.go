@@ -103,6 +103,9 @@ func TestUserOfREADME(t *testing.T) {
 	q := fleet.NewQueueOn(t, server.Admin(t), receiver.Config{})
 	grant(t, server, q.Name)
 	serves(t, q, "REDIS_URL=redis://queuehook:secret@"+server.Addr())
+	if refused, err := server.Admin(t).ACLLog(t.Context(), 10).Result(); err != nil || len(refused) > 0 {
+		t.Errorf("he was refused something: %+v, %v", refused, err)
+	}
 }
 
 // grant makes the user of the README, for this queue, and with more rules.
@@ -146,7 +149,7 @@ func TestEachPermissionIsNeeded(t *testing.T) {
 	}
 	defer func() { _ = rdb.Close() }()
 	grant(t, server, "orders")
-	if err := redisconn.Check(t.Context(), rdb); err != nil {
+	if err := redisconn.Check(t.Context(), rdb, "orders"); err != nil {
 		t.Fatalf("the README's user: %v", err)
 	}
 	for _, rule := range aclOfREADME(t, "orders") {
@@ -155,7 +158,7 @@ func TestEachPermissionIsNeeded(t *testing.T) {
 			continue
 		}
 		grant(t, server, "orders", "-"+command)
-		err := redisconn.Check(t.Context(), rdb)
+		err := redisconn.Check(t.Context(), rdb, "orders")
 		if !errors.Is(err, redisconn.ErrPermission) || !strings.Contains(err.Error(), " "+strings.ToUpper(command)) {
 			t.Errorf("without %s: %v, want it named", command, err)
 		}

@@ -86,7 +86,7 @@ func openRedis(t *testing.T) redis.UniversalClient {
 func TestRedisPassesTheDispatchersCheck(t *testing.T) {
 	t.Parallel()
 	rdb := openRedis(t)
-	if err := redisconn.Check(t.Context(), rdb); err != nil {
+	if err := redisconn.Check(t.Context(), rdb, "orders"); err != nil {
 		t.Error(err)
 	}
 	if warnings := redisconn.Warnings(t.Context(), rdb); len(warnings) > 0 {
