@@ -88,8 +88,11 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 // Slots is how many tasks may be delivered at once, so that as many batches as there may be calls can be full. Batches of
-// thousands are fewer at a time: all their tasks are in memory.
+// thousands are fewer at a time: all their tasks are in memory. Where payloads are large, Bytes is the narrower bound.
 func (c Config) Slots() int { return max(c.Concurrency, min(c.Concurrency*c.BatchSize, maxSlots)) }
+
+// Bytes is how many bytes of payloads may be delivered at once: as many as all calls can carry. More would only wait here.
+func (c Config) Bytes() int { return c.Concurrency * c.limit() }
 
 // Patience is how long a Deliver may take: a call, and for batches the wait for others and for a call of the last batch
 // to end.

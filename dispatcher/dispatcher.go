@@ -97,6 +97,8 @@ type Config struct {
 
 	// Concurrency is how many tasks are out at once; 0 = 32. A program that pulls gives the number of its goroutines.
 	Concurrency int
+	// MaxBytes bounds the payloads that are out at once, save for the task that goes beyond; 0 = Concurrency alone bounds.
+	MaxBytes int
 	// Ordered lets one task be out in the whole fleet; a failing one is retried before the next. All dispatchers of the
 	// queue must agree on it.
 	Ordered bool
@@ -141,9 +143,9 @@ func (c *Config) validate() error {
 	if c.Lifecycle == nil && c.Redis.Commands == nil {
 		fault("neither Redis connections nor a Lifecycle")
 	}
-	if c.Concurrency < 0 || c.Timeout < 0 || c.Grace < 0 || c.Interval < 0 || c.Breaker.Pause < 0 {
-		fault("concurrency %d, timeout %s, grace %s, interval %s, breaker pause %s: must not be negative",
-			c.Concurrency, c.Timeout, c.Grace, c.Interval, c.Breaker.Pause)
+	if c.Concurrency < 0 || c.MaxBytes < 0 || c.Timeout < 0 || c.Grace < 0 || c.Interval < 0 || c.Breaker.Pause < 0 {
+		fault("concurrency %d, max bytes %d, timeout %s, grace %s, interval %s, breaker pause %s: must not be negative",
+			c.Concurrency, c.MaxBytes, c.Timeout, c.Grace, c.Interval, c.Breaker.Pause)
 	}
 	if c.Interval > 0 && c.Interval < heartbeat.MinInterval {
 		fault("interval %s: at least %s is accepted", c.Interval, heartbeat.MinInterval)

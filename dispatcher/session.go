@@ -57,7 +57,8 @@ func (d *Dispatcher) open(ctx context.Context, b bounds) (*session, error) {
 	}
 	s := &session{heart: heart, log: d.log, bounds: b}
 	s.life, err = lifecycle.New(d.cfg.Redis.Commands, d.cfg.Queue, heart.ID(), lifecycle.Config{
-		Concurrency: d.cfg.Concurrency, Ordered: d.cfg.Ordered, Rate: d.cfg.Rate, Waits: d.cfg.Redis.Waits,
+		Concurrency: d.cfg.Concurrency, MaxOut: d.cfg.MaxBytes, Ordered: d.cfg.Ordered, Rate: d.cfg.Rate,
+		Waits: d.cfg.Redis.Waits,
 		Admit: func(out, free int) (int, time.Duration) {
 			taken := d.elsewhere(s)
 			return d.gate.admit(out+taken, free-taken)

@@ -61,7 +61,7 @@ func (l *DefaultLifecycle) lease(ctx context.Context, n int) (leased, error) {
 	reply, err := l.run(ctx, leaseScript, []string{
 		k.Source, k.Landing, k.Body, k.Meta, k.Crashes, k.Worker(l.id), k.Delayed, k.Dead, k.Ticks, k.Holder, k.Paused,
 		k.Rate,
-	}, append(append([]any{l.id, n, parked, l.room.bytes(), token}, l.cfg.policy()...), 1-parkedFirst)...)
+	}, append(append([]any{l.id, n, parked, l.out.room(l.room.bytes()), token}, l.cfg.policy()...), 1-parkedFirst)...)
 	if err != nil {
 		l.unsure.Store(l.unsure.Load() || !script.Answered(err))
 		l.room.failed(err)
@@ -80,7 +80,7 @@ func (l *DefaultLifecycle) adopt(ctx context.Context, n int) (leased, error) {
 	}
 	token, k := newToken(), l.keys
 	args := make([]any, 0, 4+len(known))
-	args = append(args, l.id, n, l.room.bytes(), token)
+	args = append(args, l.id, n, l.out.room(l.room.bytes()), token)
 	for _, id := range known {
 		args = append(args, id)
 	}

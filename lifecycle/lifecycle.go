@@ -29,6 +29,8 @@ type Config struct {
 	// MaxBytes bounds the payload bytes of one lease call, save for a single larger task; 0 = 8 MiB. It is less for a while
 	// after a reply that did not come in time.
 	MaxBytes int
+	// MaxOut bounds the payload bytes that are out, save for the task that goes beyond; 0 = Concurrency alone bounds.
+	MaxOut int
 	// Ordered lets one task of the queue be out in the whole fleet; a failing head is retried before the next is leased.
 	Ordered bool
 	// Rate bounds the leases of the whole fleet, which must agree on it; the zero Rate bounds nothing.
@@ -111,8 +113,9 @@ func New(rdb redis.UniversalClient, queue, id string, cfg Config) (*DefaultLifec
 	if id == "" {
 		return nil, errors.New("no dispatcher id: register a heart first")
 	}
-	if cfg.Concurrency < 0 || cfg.MaxBytes < 0 {
-		return nil, fmt.Errorf("concurrency %d, max bytes %d: must not be negative", cfg.Concurrency, cfg.MaxBytes)
+	if cfg.Concurrency < 0 || cfg.MaxBytes < 0 || cfg.MaxOut < 0 {
+		return nil, fmt.Errorf("concurrency %d, max bytes %d, max out %d: must not be negative",
+			cfg.Concurrency, cfg.MaxBytes, cfg.MaxOut)
 	}
 	if err := cfg.Rate.Validate(); err != nil {
 		return nil, err
@@ -140,7 +143,7 @@ func New(rdb redis.UniversalClient, queue, id string, cfg Config) (*DefaultLifec
 	}
 	l := &DefaultLifecycle{
 		Queue: q, id: id, cfg: cfg,
-		out: newRegistry(cfg.Concurrency), adopted: time.Now(), room: room{most: cfg.MaxBytes},
+		out: newRegistry(cfg.Concurrency, cfg.MaxOut), adopted: time.Now(), room: room{most: cfg.MaxBytes},
 	}
 	l.tasks, l.abort = context.WithCancelCause(context.Background())
 	l.batch.send = l.complete

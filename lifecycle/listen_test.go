@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -225,6 +227,36 @@ func TestSlotsAreNeverExceeded(t *testing.T) {
 	b.eventually("all done", func() bool { return done.Load() == total })
 	b.ends("StopListening", l.StopListening)
 	all.Wait()
+}
+
+func TestPayloadBytesTakeSlotsToo(t *testing.T) {
+	t.Parallel()
+	b, l, _ := live(t, Config{Concurrency: 10, MaxOut: 10})
+	b.push("aaaa", "bbbb", "cccc", "dddd", "eeee")
+	lease := func(want ...string) []*task.Task {
+		t.Helper()
+		tasks, err := l.Lease(b.ctx, 10)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var got []string
+		for _, tk := range tasks {
+			got = append(got, string(tk.Bytes()))
+		}
+		slices.Sort(got)
+		b.equal("leased", strings.Join(got, " "), strings.Join(want, " "))
+		return tasks
+	}
+	first := lease("aaaa", "bbbb", "cccc") // the third goes beyond
+	lease()
+	for _, tk := range first[:2] {
+		b.delivered(took{ID: tk.ID(), Payload: string(tk.Bytes())})
+		if err := tk.Succeed(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	lease("dddd", "eeee")
+	lease()
 }
 
 func TestAFencedListenerSaysSoAndEnds(t *testing.T) {

@@ -13,9 +13,11 @@ import (
 // the settlement's, whatever that says: as long as a task stands here, no adoption takes it for a lost one.
 type registry struct {
 	slots int
+	most  int // payload bytes from which on no slot is free; 0 = no matter how many
 
 	mu      sync.Mutex
 	entries map[string]entry // by task id
+	bytes   int              // of their payloads
 	changed chan struct{}    // closed and renewed when an entry goes
 }
 
@@ -29,14 +31,16 @@ type entry struct {
 // claim names one lease of a task.
 type claim struct{ id, token string }
 
-func newRegistry(slots int) *registry {
-	return &registry{slots: slots, entries: make(map[string]entry), changed: make(chan struct{})}
+func newRegistry(slots, most int) *registry {
+	return &registry{slots: slots, most: most, entries: make(map[string]entry), changed: make(chan struct{})}
 }
 
 func (r *registry) add(t *task.Task, token string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.forget(t.ID())
 	r.entries[t.ID()] = entry{task: t, token: token}
+	r.bytes += len(t.Bytes())
 }
 
 // remove forgets a lease by the token that it was settled under. A task that is due again at once may be out anew before
@@ -46,11 +50,19 @@ func (r *registry) remove(leases ...claim) {
 	defer r.mu.Unlock()
 	for _, l := range leases {
 		if r.entries[l.id].token == l.token {
-			delete(r.entries, l.id)
+			r.forget(l.id)
 		}
 	}
 	close(r.changed)
 	r.changed = make(chan struct{})
+}
+
+// forget takes an entry out, if there is one. r.mu is held.
+func (r *registry) forget(id string) {
+	if e, ok := r.entries[id]; ok {
+		delete(r.entries, id)
+		r.bytes -= len(e.task.Bytes())
+	}
 }
 
 func (r *registry) token(id string) (string, bool) {
@@ -96,7 +108,24 @@ func (r *registry) len() int {
 	return len(r.entries)
 }
 
-func (r *registry) free() int { return r.slots - r.len() }
+func (r *registry) free() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.most > 0 && r.bytes >= r.most {
+		return 0
+	}
+	return r.slots - len(r.entries)
+}
+
+// room is how many payload bytes more may be out, at most limit and at least 1.
+func (r *registry) room(limit int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.most == 0 {
+		return limit
+	}
+	return max(1, min(limit, r.most-r.bytes))
+}
 
 // wait returns when ok says so of the number of tasks out and of free slots, or with ctx's cause.
 func (r *registry) wait(ctx context.Context, ok func(out, free int) bool) error {

@@ -54,9 +54,9 @@ func (o opener) open(r config.Route) (_ *route, err error) {
 		counts: o.counts.Route(r.Queue, r.Target.String()),
 		loop:   o.loops.Watch("heartbeat "+r.Queue, 2*o.cfg.HeartbeatInterval+patience),
 	}
-	concurrency, timeout := slots(r)
+	concurrency, bytes, timeout := slots(r)
 	opened.dispatcher, err = dispatcher.New(dispatcher.Config{
-		Queue: r.Queue, Target: target, Redis: o.conn, Concurrency: concurrency, Timeout: timeout,
+		Queue: r.Queue, Target: target, Redis: o.conn, Concurrency: concurrency, MaxBytes: bytes, Timeout: timeout,
 		Ordered: r.Ordered, Rate: lifecycle.Rate(r.Rate), Retry: retry(r.Retry), Breaker: breaker(r.Breaker),
 		Grace: max(o.cfg.ShutdownGrace, time.Nanosecond), Interval: o.cfg.HeartbeatInterval, NoJanitor: !o.cfg.Janitor,
 		CrashLimit: o.cfg.CrashLimit,

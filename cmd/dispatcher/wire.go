@@ -56,13 +56,14 @@ func function(r config.Route) awslambda.Config {
 	}
 }
 
-// slots is how many tasks of a route are out at once, and patience how long one may be: with batches, both are more than
-// those of a call.
-func slots(r config.Route) (tasks int, patience time.Duration) {
+// slots is how many tasks of a route are out at once, how many bytes they have at most, 0 for no bound, and patience how
+// long one may be out: with batches, all are more than those of a call.
+func slots(r config.Route) (tasks, bytes int, patience time.Duration) {
 	if r.Target.URL == nil {
-		return function(r).Slots(), function(r).Patience()
+		f := function(r)
+		return f.Slots(), f.Bytes(), f.Patience()
 	}
-	return r.Concurrency, r.Timeout
+	return r.Concurrency, 0, r.Timeout
 }
 
 // endpoint is a route's URL for package webhook.
