@@ -36,7 +36,7 @@ type request struct {
 	payload    []byte
 	context    string // ClientContext; empty = none
 	lastReason string // how the attempt before ended
-	whole      bool   // the answer's body decides, too
+	whole      bool   // the answer's body decides, too, unless the function failed
 }
 
 // invoke makes one call, with one request on the wire, and answers what it means and what the function answered.
@@ -78,6 +78,9 @@ func (tg *Target) invoke(ctx context.Context, r request) (delivery.Outcome, []by
 	if outcome.Reason != delivery.OK {
 		return outcome, nil
 	}
+	if c.cut {
+		return notDone(outcome, "the answer is longer than Lambda lets any be"), nil
+	}
 	return outcome, out.Payload
 }
 
@@ -91,6 +94,7 @@ type call struct {
 	tried  bool
 	status int // 0 = no answer, or less of it than decides
 	header http.Header
+	cut    bool // there is more of the body, which decides
 }
 
 // Do sends the request and reads the answer. Where its head decides, trouble after it changes nothing.
@@ -102,14 +106,17 @@ func (c *call) Do(req *http.Request) (*http.Response, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	success := resp.StatusCode >= 200 && resp.StatusCode <= 299
+	failed := resp.Header.Get("X-Amz-Function-Error") != ""
+	decides := c.whole && success && !failed
 	most := int64(maxDrain)
-	if success && (c.whole || resp.Header.Get("X-Amz-Function-Error") != "") {
+	if decides || success && failed {
 		most = maxAnswer
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, most))
-	if err != nil && success && c.whole {
+	if err != nil && decides {
 		return nil, err
 	}
+	c.cut = decides && len(body) == maxAnswer
 	c.status, c.header = resp.StatusCode, resp.Header
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil

@@ -170,7 +170,11 @@ func hangUp(w http.ResponseWriter, a Answer) {
 		return
 	}
 	if a.Cut {
-		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: "+strconv.Itoa(2*len(a.Body))+"\r\n\r\n"+a.Body)
+		head := "HTTP/1.1 200 OK\r\nContent-Length: " + strconv.Itoa(2*len(a.Body)) + "\r\n"
+		if a.FunctionError != "" {
+			head += "X-Amz-Function-Error: " + a.FunctionError + "\r\n"
+		}
+		_, _ = io.WriteString(conn, head+"\r\n"+a.Body)
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok && a.Reset {
 		_ = tcp.SetLinger(0)
