@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/queuehook/queuehook/internal/fence"
+	"github.com/queuehook/queuehook/internal/publicnet"
 	"github.com/queuehook/queuehook/keyspace"
 )
 
@@ -199,8 +199,8 @@ func (s *section) agree(r *Route) {
 		r.HTTP.TLS = TLS{}
 	}
 	if r.HTTP.DenyPrivate {
-		if _, wrong := fence.New().Host(r.Target.URL.Hostname()); wrong != "" {
-			s.problem("url", "has a host that "+wrong+", which deny_private forbids", fence.Want)
+		if _, wrong := publicnet.New().Host(r.Target.URL.Hostname()); wrong != "" {
+			s.problem("url", "has a host that "+wrong+", which deny_private forbids", publicnet.Want)
 		}
 	}
 	for _, status := range r.HTTP.Reject {

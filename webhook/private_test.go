@@ -14,12 +14,12 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/queuehook/queuehook/delivery"
-	"github.com/queuehook/queuehook/internal/fence"
+	"github.com/queuehook/queuehook/internal/publicnet"
 	"github.com/queuehook/queuehook/task"
 )
 
 func TestGuard(t *testing.T) {
-	g := guard{fence.New()}
+	g := guard{publicnet.New()}
 	for _, address := range []string{"127.0.0.1:80", "[::1]:80", "[fe80::1%lo]:80", "", "8.8.8.8", "/run/socket"} {
 		if g.control(t.Context(), "tcp", address, nil) == nil {
 			t.Errorf("%q passes", address)
@@ -110,7 +110,7 @@ func TestRebinding(t *testing.T) {
 			tg.transport.DialContext = own
 			refused()
 			zone.Store(&[]string{"127.0.0.2"})
-			refused() // which the real fence does not take for public
+			refused() // which the real one does not take for public
 			if n := private.Load(); n != 0 {
 				t.Errorf("%d private requests", n)
 			}

@@ -1,14 +1,14 @@
-package fence_test
+package publicnet_test
 
 import (
 	"net/netip"
 	"testing"
 
-	"github.com/queuehook/queuehook/internal/fence"
+	"github.com/queuehook/queuehook/internal/publicnet"
 )
 
-func TestFence(t *testing.T) {
-	f := fence.New()
+func TestPublic(t *testing.T) {
+	r := publicnet.New()
 	for what, addrs := range map[string][]string{
 		"loopback":             {"127.0.0.1", "127.1.2.3", "127.255.255.255", "::1"},
 		"private":              {"10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "fc00::1", "fdff::1"},
@@ -28,7 +28,7 @@ func TestFence(t *testing.T) {
 		"site-local":           {"fec0::1"},
 	} {
 		for _, a := range addrs {
-			if f.Public(netip.MustParseAddr(a)) {
+			if r.Public(netip.MustParseAddr(a)) {
 				t.Errorf("%s (%s) passes", a, what)
 			}
 		}
@@ -38,11 +38,11 @@ func TestFence(t *testing.T) {
 		"172.15.255.255", "172.32.0.0", "192.167.255.255", "192.169.0.0", "168.63.129.15", "223.255.255.255",
 		"2606:4700:4700::1111", "2a00::1", "2001:4860:4860::8888", "2003::1", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8",
 	} {
-		if !f.Public(netip.MustParseAddr(a)) {
+		if !r.Public(netip.MustParseAddr(a)) {
 			t.Errorf("%s is refused", a)
 		}
 	}
-	if f.Public(netip.Addr{}) {
+	if r.Public(netip.Addr{}) {
 		t.Error("no address passes")
 	}
 }

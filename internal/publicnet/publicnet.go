@@ -1,5 +1,5 @@
-// Package fence tells public addresses from private ones, for routes with deny_private.
-package fence
+// Package publicnet tells public addresses from private ones, for routes with deny_private.
+package publicnet
 
 import (
 	"net/netip"
@@ -8,13 +8,13 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Fence tells addresses of the public Internet from all others: private, loopback, link-local, shared, reserved,
+// Registry tells addresses of the public Internet from all others: private, loopback, link-local, shared, reserved,
 // multicast and the like, by IANA's special-purpose registries, which package ssrf is generated from.
-type Fence struct{ registry *ssrf.Guardian }
+type Registry struct{ special *ssrf.Guardian }
 
-// New returns a Fence.
-func New() Fence {
-	return Fence{ssrf.New(
+// New returns a Registry.
+func New() Registry {
+	return Registry{ssrf.New(
 		ssrf.WithAnyPort(),
 		// Azure's host agent: it answers every virtual machine, with its secrets, at an address that IANA calls public.
 		ssrf.WithDeniedV4Prefixes(netip.PrefixFrom(netip.AddrFrom4([4]byte{168, 63, 129, 16}), 32)),
@@ -23,13 +23,13 @@ func New() Fence {
 
 // Public says whether addr may be connected to. An address of NAT64 is judged by the IPv4 address in it: networks
 // without IPv4 reach the public Internet through such. Those of 6to4 and Teredo are refused, whatever is in them.
-func (f Fence) Public(addr netip.Addr) bool {
+func (r Registry) Public(addr netip.Addr) bool {
 	addr = addr.Unmap()
 	if ssrf.IPv6NAT64Prefix.Contains(addr) {
 		b := addr.As16()
 		addr = netip.AddrFrom4([4]byte(b[12:]))
 	}
-	return addr.IsValid() && f.registry.SafeAddr(addr) == nil
+	return addr.IsValid() && r.special.SafeAddr(addr) == nil
 }
 
 // Want is the form of a host that Host finds nothing wrong with.
@@ -37,7 +37,7 @@ const Want = "a public address as four decimal numbers or IPv6, or a name, which
 
 // Host judges a URL's host before any look-up, so that a route which can never work is refused when it is read. It
 // answers whether the host is an address rather than a name, and what is wrong with it.
-func (f Fence) Host(host string) (isAddress bool, wrong string) {
+func (r Registry) Host(host string) (isAddress bool, wrong string) {
 	host = strings.ToLower(strings.TrimRight(host, "."))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return false, "is this host"
@@ -48,7 +48,7 @@ func (f Fence) Host(host string) (isAddress bool, wrong string) {
 		return false, "is an address in an unusual form"
 	case err != nil:
 		return false, ""
-	case !f.Public(addr):
+	case !r.Public(addr):
 		return true, "is a private address"
 	}
 	return true, ""
