@@ -58,6 +58,10 @@ func TestCheckTellsWhatItMet(t *testing.T) {
 	if got.code != exitFailure || got.err != "dispatcher: check: 2 errors\n" || strings.Contains(got.out, "secret") {
 		t.Errorf("exit %d, %s", got.code, got.err)
 	}
+	environment(t, s.URL(), "ROUTES=")
+	if got := call(t, "check"); !strings.Contains(got.out, "ok       redis") || !strings.Contains(got.out, "allkeys-lru") {
+		t.Errorf("without routes: %+v", got)
+	}
 }
 
 // TestCheckAsksForTheProxy: a host that only the proxy knows is none of our business.

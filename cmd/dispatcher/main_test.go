@@ -282,10 +282,7 @@ func TestServeTellsOfEveryRouteThatCannotBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	environment(t, "redis://127.0.0.1:1", "ROUTES_FILE="+file)
-	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"} {
-		t.Setenv(name, "") // so that nothing says in which region the functions are
-	}
-	t.Setenv("HOME", t.TempDir())
+	noAWS(t) // so that nothing says in which region the functions are
 	got := call(t)
 	for i := range 8 {
 		fails(t, got, exitUsage, fmt.Sprintf("queue q%d: ", i))
