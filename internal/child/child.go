@@ -6,6 +6,7 @@ package child
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -112,7 +113,11 @@ func (p *Process) Kill() {
 
 // Terminate asks the child to end, also when it is stopped, and waits for that.
 func (p *Process) Terminate() error {
-	if err := errors.Join(p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT)); err != nil {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	// One that runs may have ended by now.
+	if err := p.Signal(syscall.SIGCONT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	late := time.NewTimer(patience)
