@@ -126,6 +126,39 @@ func TestFencedDispatcherSaysSoOnce(t *testing.T) {
 	}
 }
 
+// TestFencedDispatcherSaysSoAtItsStop is told to stop before its next lease and beat: what it was not told then it says at
+// the end, for its tasks may have been delivered again.
+func TestFencedDispatcherSaysSoAtItsStop(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var told atomic.Int64
+	attempts, goOn := make(chan struct{}), make(chan struct{})
+	d, _ := r.serve(dispatcher.Config{
+		Concurrency: 1, NoJanitor: true, Interval: time.Hour,
+		Target: dispatcher.TargetFunc(func(context.Context, *task.Task) error {
+			close(attempts)
+			<-goOn
+			return nil
+		}),
+		Logger: slog.New(warnings{count: map[string]*atomic.Int64{"dispatcher was given up by the others": &told}}),
+	})
+	r.push(1)
+	<-attempts // the one slot is taken: no lease tells it
+	r.setTick(r.only(), -1)
+	stopping, hasten := context.WithCancel(t.Context())
+	hasten()
+	if err := d.Close(stopping); !errors.Is(err, context.Canceled) {
+		t.Fatalf("Close = %v, want that it goes on", err)
+	}
+	close(goOn)
+	if err := d.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := told.Load(); got != 1 {
+		t.Errorf("told %d times, want once", got)
+	}
+}
+
 // TestFencedDispatcherProbesOnce has one whose probe of a route that was held back goes on when it registers anew: what
 // it leased meanwhile it could only give back, again and again.
 func TestFencedDispatcherProbesOnce(t *testing.T) {

@@ -231,14 +231,20 @@ func (s *session) drained() bool {
 }
 
 // close ends the session after its last task: the heart stops last of all, then the id is forgotten. When tasks are left,
-// which Redis could not be told of, it stays known, for a sweep.
+// which Redis could not be told of, it stays known, for a sweep. That it was fenced it may learn here first, when the
+// stop came before the next beat.
 func (s *session) close(ctx context.Context) error {
 	if s.heart == nil {
 		return nil
 	}
 	s.still()
 	<-s.beating
-	return s.heart.Deregister(ctx)
+	err := s.heart.Deregister(ctx)
+	if errors.Is(err, heartbeat.ErrFenced) {
+		s.givenUp(ctx)
+		return nil
+	}
+	return err
 }
 
 func tell(faults chan<- error, err error) {

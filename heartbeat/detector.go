@@ -2,6 +2,7 @@ package heartbeat
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -45,7 +46,10 @@ func (d *Detector) Detect(ctx context.Context) ([]string, error) {
 
 // Purge forgets a dispatcher that holds no tasks; ErrBusy otherwise.
 func (d *Detector) Purge(ctx context.Context, id string) error {
-	return deregister(ctx, d.rdb, d.keys, id)
+	if err := deregister(ctx, d.rdb, d.keys, id); err != nil && !errors.Is(err, ErrFenced) {
+		return err
+	}
+	return nil
 }
 
 // Seen is one dispatcher of a queue as the server knows it.

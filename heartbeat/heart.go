@@ -39,7 +39,7 @@ var (
 	// ErrFenced is answered when the dispatcher was given up: its tasks are being taken back, or have been. It settles
 	// what it still has and registers anew.
 	ErrFenced = errors.New("dispatcher is fenced")
-	// ErrBusy is answered by Deregister while tasks are in flight.
+	// ErrBusy is answered while tasks are in flight, and nothing was forgotten.
 	ErrBusy = errors.New("dispatcher holds tasks")
 )
 
@@ -200,6 +200,7 @@ func (h *Heart) beatWithin(ctx context.Context, limit time.Duration) error {
 }
 
 // Deregister forgets the dispatcher. ErrBusy while it holds tasks: then it stays known, so that a sweep finds them.
+// ErrFenced when it had been given up: it is forgotten all the same.
 func (h *Heart) Deregister(ctx context.Context) error {
 	return deregister(ctx, h.rdb, h.keys, h.id)
 }
@@ -245,8 +246,11 @@ func deregister(ctx context.Context, rdb redis.UniversalClient, k keyspace.Keys,
 	if err != nil {
 		return fmt.Errorf("deregister dispatcher: %w", err)
 	}
-	if held, _ := reply.([]any); len(held) > 0 {
+	if held, ok := reply.([]any); ok {
 		return fmt.Errorf("deregister dispatcher: %w: %d or more", ErrBusy, len(held))
+	}
+	if reply != int64(1) {
+		return fmt.Errorf("deregister dispatcher: %w", ErrFenced)
 	}
 	return nil
 }

@@ -283,6 +283,12 @@ func TestDeregister(t *testing.T) {
 	if err := h.Beat(b.ctx); !errors.Is(err, ErrFenced) {
 		b.Errorf("Beat = %v, want ErrFenced", err)
 	}
+	if err := h.Deregister(b.ctx); !errors.Is(err, ErrFenced) {
+		b.Errorf("Deregister again = %v, want ErrFenced", err)
+	}
+	if err := d.Purge(b.ctx, h.ID()); err != nil {
+		b.Errorf("Purge of one that is forgotten = %v", err)
+	}
 }
 
 func TestDetect(t *testing.T) {

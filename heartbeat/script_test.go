@@ -141,11 +141,17 @@ func TestDeregisterScript(t *testing.T) {
 		}, []any{int64(2), int64(2), int64(2), int64(2)})
 
 		b.do("del", k.Worker("w"))
-		b.equal("free", b.run(deregisterScript, keys, "w"), any([]any{}))
+		b.equal("free", b.run(deregisterScript, keys, "w"), any(int64(1)))
 		b.equal("forgotten", []any{
 			b.do("zrange", k.Ticks, 0, -1), b.do("hkeys", k.Info), b.do("hkeys", k.Suspects),
 		}, []any{[]any{"other"}, []any{"other"}, []any{"other"}})
-		b.equal("again", b.run(deregisterScript, keys, "w"), any([]any{}))
+		b.equal("again", b.run(deregisterScript, keys, "w"), any(int64(0)))
+
+		b.do("zadd", k.Ticks, -1, "w")
+		b.do("hset", k.Info, "w", "{}")
+		b.equal("condemned", b.run(deregisterScript, keys, "w"), any(int64(0)))
+		b.equal("forgotten too", []any{b.do("zrange", k.Ticks, 0, -1), b.do("hkeys", k.Info)},
+			[]any{[]any{"other"}, []any{"other"}})
 	})
 }
 

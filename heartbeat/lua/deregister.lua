@@ -2,7 +2,8 @@
 --
 -- KEYS  1 ticks  2 info  3 suspects  4 worker
 -- ARGV  1 dispatcher id
--- Reply {ids of up to 1000 tasks still in flight}: when there are any, nothing was changed
+-- Reply {ids of up to 1000 tasks still in flight}: nothing was changed; 1 = forgotten, 0 = FENCED: it was unknown or
+--       condemned, and is forgotten all the same
 -- Keeps: whoever holds tasks stays known, so that a sweep finds them.
 local types = {'zset', 'hash', 'hash', 'hash'}
 for i, want in ipairs(types) do
@@ -14,7 +15,9 @@ end
 
 local held = redis.call('HRANDFIELD', KEYS[4], 1000)
 if #held > 0 then return held end
+local tick = redis.call('ZSCORE', KEYS[1], ARGV[1])
 redis.call('ZREM', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[2], ARGV[1])
 redis.call('HDEL', KEYS[3], ARGV[1])
-return {}
+if not tick or tonumber(tick) == -1 then return 0 end
+return 1

@@ -19,7 +19,8 @@ const fenceLag = 12 * time.Second
 // story is what the log of a dispatcher tells.
 type story struct {
 	attempts map[string][]ending // task id -> attempts that did not end well, or were not recorded
-	fenced   []time.Time         // when it learnt that it had been given up
+	fences   int                 // how often it learnt that it had been given up
+	suspect  []time.Time         // when it learnt it, or at its end could not ask
 }
 
 type ending struct {
@@ -42,7 +43,10 @@ func (l *life) read() story {
 		}
 		switch line.Msg {
 		case "dispatcher was given up by the others":
-			s.fenced = append(s.fenced, line.Time)
+			s.fences++
+			s.suspect = append(s.suspect, line.Time)
+		case "dispatcher not deregistered":
+			s.suspect = append(s.suspect, line.Time)
 		case "attempt finished":
 			if cause := causeOf(line.Reason, line.Error); cause != "" {
 				s.attempts[line.Task] = append(s.attempts[line.Task], ending{line.Time, cause})
@@ -78,7 +82,7 @@ func (tr *trial) causes() {
 	stories := map[string]story{}
 	for _, l := range tr.lives {
 		stories[l.name] = l.read()
-		tr.figures.Fences += len(stories[l.name].fenced)
+		tr.figures.Fences += stories[l.name].fences
 	}
 	for id, requests := range byTask {
 		slices.SortFunc(requests, func(a, b receiver.Request) int { return cmp.Compare(a.Seq, b.Seq) })
@@ -137,7 +141,7 @@ func explain(l *life, s story, r receiver.Request) string {
 	case l.fenced && !l.died.IsZero() && r.Arrived.After(l.died.Add(-fenceLag)):
 		return "lease lost, then killed"
 	}
-	for _, at := range s.fenced {
+	for _, at := range s.suspect {
 		if r.Arrived.Before(at) && r.Arrived.After(at.Add(-fenceLag)) {
 			return "lease lost"
 		}
