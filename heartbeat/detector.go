@@ -2,8 +2,8 @@ package heartbeat
 
 import (
 	"context"
-	"errors"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
