@@ -166,7 +166,7 @@ func (l *DefaultLifecycle) Fault() error {
 
 // Await returns when no task is out, or with ctx's cause.
 func (l *DefaultLifecycle) Await(ctx context.Context) error {
-	return l.out.wait(ctx, func(out, _ int) bool { return out == 0 })
+	return l.out.wait(ctx)
 }
 
 // Succeed and Fail make the lifecycle the Settler of the tasks it leases: Fail abandons without delay. A dispatcher

@@ -127,13 +127,13 @@ func (r *registry) room(limit int) int {
 	return max(1, min(limit, r.most-r.bytes))
 }
 
-// wait returns when ok says so of the number of tasks out and of free slots, or with ctx's cause.
-func (r *registry) wait(ctx context.Context, ok func(out, free int) bool) error {
+// wait returns when no task is out, or with ctx's cause.
+func (r *registry) wait(ctx context.Context) error {
 	for {
 		r.mu.Lock()
 		out, changed := len(r.entries), r.changed
 		r.mu.Unlock()
-		if ok(out, r.slots-out) {
+		if out == 0 {
 			return nil
 		}
 		select {

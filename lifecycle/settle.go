@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/queuehook/queuehook/delivery"
@@ -24,22 +25,19 @@ func (l *DefaultLifecycle) Complete(ctx context.Context, t *task.Task) error {
 
 // completeAll has Redis forget these tasks, whose own Complete waits for it to come back. It tries until ctx ends.
 func (l *DefaultLifecycle) completeAll(ctx context.Context, leases []claim) error {
-	trouble := stuck{life: l}
-	defer trouble.done(ctx)
-	for len(leases) > 0 {
-		part := leases[:min(len(leases), maxBatch)]
+	for part := range slices.Chunk(leases, maxBatch) {
 		items := make([]*item, len(part))
 		for i, c := range part {
 			items[i] = &item{id: c.id, token: c.token}
 		}
-		if _, err := l.complete(ctx, items); err != nil {
-			if trouble.wait(ctx, err) != nil {
-				return fmt.Errorf("complete tasks: %w", err)
-			}
-			continue
+		err := l.persist(ctx, func() error {
+			_, err := l.complete(ctx, items)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("complete tasks: %w", err)
 		}
 		l.out.remove(part...)
-		leases = leases[len(part):]
 	}
 	return nil
 }
@@ -78,12 +76,10 @@ func (l *DefaultLifecycle) Bury(ctx context.Context, t *task.Task, reason delive
 // Release gives tasks back uncharged; they are due at once. Those whose lease is lost are passed over. It tries until
 // ctx ends.
 func (l *DefaultLifecycle) Release(ctx context.Context, tasks ...*task.Task) error {
-	for len(tasks) > 0 {
-		n := min(len(tasks), maxBatch)
-		if err := l.release(ctx, tasks[:n]); err != nil {
+	for part := range slices.Chunk(tasks, maxBatch) {
+		if err := l.release(ctx, part); err != nil {
 			return err
 		}
-		tasks = tasks[n:]
 	}
 	return nil
 }
@@ -106,19 +102,18 @@ func (l *DefaultLifecycle) release(ctx context.Context, tasks []*task.Task) erro
 		args = append(args, t.ID(), token, meta)
 		leases = append(leases, claim{t.ID(), token})
 	}
-	k := l.keys
-	trouble := stuck{life: l}
-	defer trouble.done(ctx)
-	for len(leases) > 0 {
-		_, err := l.run(ctx, releaseScript, []string{k.Worker(l.id), k.Meta, k.Delayed, k.Stats}, args...)
-		if err == nil {
-			l.out.remove(leases...)
-			return nil
-		}
-		if trouble.wait(ctx, err) != nil {
-			return fmt.Errorf("release tasks: %w", err)
-		}
+	if len(leases) == 0 {
+		return nil
 	}
+	err := l.persist(ctx, func() error {
+		k := l.keys
+		_, err := l.run(ctx, releaseScript, []string{k.Worker(l.id), k.Meta, k.Delayed, k.Stats}, args...)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("release tasks: %w", err)
+	}
+	l.out.remove(leases...)
 	return nil
 }
 
@@ -132,23 +127,45 @@ func (l *DefaultLifecycle) settle(
 	if !ok {
 		return fmt.Errorf("%s %s: %w", verb, t.ID(), task.ErrNotFound)
 	}
-	trouble := stuck{life: l}
-	defer trouble.done(ctx)
-	repeated := false
-	for {
-		ours, err := try(ctx, t.ID(), token)
-		if err == nil {
-			l.out.remove(claim{t.ID(), token})
-			if ours || repeated {
-				return nil
-			}
-			return fmt.Errorf("%s %s: %w", verb, t.ID(), task.ErrNotFound)
+	var ours, repeated bool
+	err := l.persist(ctx, func() error {
+		var err error
+		ours, err = try(ctx, t.ID(), token)
+		repeated = repeated || err != nil && !script.Answered(err)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", verb, t.ID(), err)
+	}
+	l.out.remove(claim{t.ID(), token})
+	if !ours && !repeated {
+		return fmt.Errorf("%s %s: %w", verb, t.ID(), task.ErrNotFound)
+	}
+	return nil
+}
+
+// persist tries until Redis answers or ctx ends; then it returns the last try's error. Of all settlements that wait for
+// Redis the first is logged, and that none is left.
+func (l *DefaultLifecycle) persist(ctx context.Context, try func() error) error {
+	err := try()
+	if err == nil {
+		return nil
+	}
+	if l.stuck.Add(1) == 1 {
+		l.cfg.Logger.WarnContext(ctx, "settling failed, going on trying", "queue", l.Name(), "error", err)
+	}
+	defer func() {
+		if l.stuck.Add(-1) == 0 {
+			l.cfg.Logger.InfoContext(ctx, "no settlement waits for Redis any more", "queue", l.Name())
 		}
-		repeated = repeated || !script.Answered(err)
-		if trouble.wait(ctx, err) != nil {
-			return fmt.Errorf("%s %s: %w", verb, t.ID(), err)
+	}()
+	for again := (backoff{}); err != nil; err = try() {
+		l.cfg.Fault("settle")
+		if again.wait(ctx) != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // complete is the batch's one try.
@@ -185,29 +202,5 @@ func (l *DefaultLifecycle) one(ctx context.Context, s script.Script, keys []stri
 func record(t *task.Task, reason delivery.Reason) {
 	if !t.Recorded() {
 		t.Record(task.Result{At: t.Now(), Reason: reason.String(), Charged: true})
-	}
-}
-
-// stuck is one settlement's trouble with Redis. The first of a dispatcher's that does not get through is logged, and that
-// none is left.
-type stuck struct {
-	life   *DefaultLifecycle
-	failed bool
-	again  backoff
-}
-
-// wait counts the fault and answers nil when it is time to try again.
-func (s *stuck) wait(ctx context.Context, err error) error {
-	s.life.cfg.Fault("settle")
-	if !s.failed && s.life.stuck.Add(1) == 1 {
-		s.life.cfg.Logger.WarnContext(ctx, "settling failed, going on trying", "queue", s.life.Name(), "error", err)
-	}
-	s.failed = true
-	return s.again.wait(ctx)
-}
-
-func (s *stuck) done(ctx context.Context) {
-	if s.failed && s.life.stuck.Add(-1) == 0 {
-		s.life.cfg.Logger.InfoContext(ctx, "no settlement waits for Redis any more", "queue", s.life.Name())
 	}
 }
