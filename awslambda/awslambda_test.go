@@ -99,11 +99,17 @@ func TestAnswers(t *testing.T) {
 		"handled":          {fakelambda.Answer{FunctionError: "Handled", Body: `no JSON`}, delivery.Outcome{Reason: delivery.FunctionError, Status: 200, Detail: "Handled"}},
 		"never again":      {fakelambda.Answer{FunctionError: "Unhandled", Body: `{"errorType":"NonRetryableError"}`}, delivery.Outcome{Reason: delivery.Rejected, Status: 200, Detail: "NonRetryableError"}},
 		"throttled":        {fakelambda.Answer{Status: 429, Code: "TooManyRequestsException", RetryAfter: "7"}, delivery.Outcome{Reason: delivery.Throttled, Status: 429, Detail: "TooManyRequestsException", RetryAfter: 7 * time.Second}},
-		"EC2 throttled":    {refusal(502, "EC2ThrottledException"), delivery.Outcome{Reason: delivery.Throttled, Status: 502, Detail: "EC2ThrottledException"}},
+		"which limit":      {fakelambda.Answer{Status: 429, Code: "TooManyRequestsException", Body: `{"message":"Rate Exceeded.","Reason":"ReservedFunctionConcurrentInvocationLimitExceeded"}`}, delivery.Outcome{Reason: delivery.Throttled, Status: 429, Detail: "TooManyRequestsException: ReservedFunctionConcurrentInvocationLimitExceeded"}},
+		"EC2 throttled":    {refusal(502, "EC2ThrottledException"), delivery.Outcome{Reason: delivery.Throttled, Status: 502, Detail: "EC2ThrottledException: why"}},
+		"asked to wait":    {fakelambda.Answer{Status: 503, RetryAfter: "7"}, delivery.Outcome{Reason: delivery.Throttled, Status: 503, RetryAfter: 7 * time.Second}},
 		"429 without code": {fakelambda.Answer{Status: 429}, delivery.Outcome{Reason: delivery.Throttled, Status: 429, Detail: "UnknownError"}},
 		"too large":        {refusal(413, "RequestTooLargeException"), delivery.Outcome{Reason: delivery.Rejected, Status: 413, Detail: "RequestTooLargeException"}},
 		"content":          {refusal(400, "InvalidRequestContentException"), delivery.Outcome{Reason: delivery.Rejected, Status: 400, Detail: "InvalidRequestContentException"}},
 		"media type":       {refusal(415, "UnsupportedMediaTypeException"), delivery.Outcome{Reason: delivery.Rejected, Status: 415, Detail: "UnsupportedMediaTypeException"}},
+		"no JSON":          {fakelambda.Answer{Status: 400, Code: "InvalidRequestContentException", Body: "<html>"}, delivery.Outcome{Reason: delivery.Rejected, Status: 400, Detail: "InvalidRequestContentException"}},
+		"no object":        {fakelambda.Answer{Status: 400, Code: "com.amazon#KMSDisabledException:http://internal/", Body: `["x"]`}, delivery.Outcome{Reason: delivery.Target, Status: 400, Detail: "KMSDisabledException"}},
+		"no text":          {fakelambda.Answer{Status: 400, Code: "EC2ThrottledException", Body: `{"Message":{}}`}, delivery.Outcome{Reason: delivery.Throttled, Status: 400, Detail: "EC2ThrottledException"}},
+		"code in the body": {fakelambda.Answer{Status: 400, Body: `{"__type":"UnsupportedMediaTypeException"}`}, delivery.Outcome{Reason: delivery.Rejected, Status: 400, Detail: "UnsupportedMediaTypeException"}},
 		"not found":        {refusal(404, "ResourceNotFoundException"), delivery.Outcome{Reason: delivery.Target, Status: 404, Detail: "ResourceNotFoundException: why"}},
 		"access":           {refusal(403, "AccessDeniedException"), delivery.Outcome{Reason: delivery.Target, Status: 403, Detail: "AccessDeniedException: why"}},
 		"key":              {refusal(502, "KMSDisabledException"), delivery.Outcome{Reason: delivery.Target, Status: 502, Detail: "KMSDisabledException: why"}},
@@ -218,6 +224,20 @@ func TestNoCredentials(t *testing.T) {
 	}()
 	if got := deliver(t, tg, newTask("{}")); got.Reason != delivery.Target || got.Unknown || len(s.Calls()) != 0 {
 		t.Errorf("got %+v, %d calls", got, len(s.Calls()))
+	}
+}
+
+// TestNoEndpoint has an environment that leads nowhere, which is not for want of credentials.
+func TestNoEndpoint(t *testing.T) {
+	s := fakelambda.Start(t, always(fakelambda.Answer{}))
+	newTarget(t, s, awslambda.Config{}) // for its environment
+	t.Setenv("AWS_REGION", "eu west 1")
+	tg, err := awslambda.New(t.Context(), awslambda.Config{Function: "f"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := deliver(t, tg, newTask("{}")); got.Reason != delivery.Target || got.Unknown || !strings.Contains(got.Detail, "region") {
+		t.Errorf("got %+v", got)
 	}
 }
 

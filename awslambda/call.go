@@ -64,15 +64,12 @@ func (tg *Target) invoke(ctx context.Context, r request) (delivery.Outcome, []by
 			answer.ErrorType = errorType(out.Payload)
 		}
 	case c.status != 0:
-		answer.Code = "UnknownError"
-		if e, ok := errors.AsType[smithy.APIError](err); ok {
-			answer.Code, answer.Message = e.ErrorCode(), e.ErrorMessage()
-		}
+		answer.Code, answer.Message = refusal(err, c.header)
 	case c.tried || ctx.Err() != nil:
 		return c.exchange.Failed(ctx, err, r.lastReason), nil
 	default:
 		// The error's text may hold the address of whoever should have given credentials.
-		return delivery.Errorf(delivery.Target, "the call could not be signed: no AWS credentials").Outcome, nil
+		return delivery.Errorf(delivery.Target, "nothing could be sent: no AWS credentials, or no such region or endpoint").Outcome, nil
 	}
 	outcome := delivery.ClassifyInvocation(answer, delivery.Rules{Now: time.Now(), MaxRetryAfter: tg.cfg.MaxRetryAfter})
 	if outcome.Reason != delivery.OK {
@@ -120,6 +117,23 @@ func (c *call) Do(req *http.Request) (*http.Response, error) {
 	c.status, c.header = resp.StatusCode, resp.Header
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
+}
+
+// refusal is the code and the text of an error that Lambda answered. The SDK loses the code when the body is not the JSON
+// that it expects, as when something on the way put its own page there; the header still has it, as
+// https://smithy.io/2.0/aws/protocols/aws-restjson1-protocol.html#operation-error-serialization says.
+func refusal(err error, header http.Header) (code, message string) {
+	if throttle, ok := errors.AsType[*types.TooManyRequestsException](err); ok && throttle.Reason != "" {
+		return throttle.ErrorCode(), string(throttle.Reason) // its text is the same for every limit
+	}
+	if e, ok := errors.AsType[smithy.APIError](err); ok {
+		return e.ErrorCode(), e.ErrorMessage()
+	}
+	code, _, _ = strings.Cut(header.Get("X-Amzn-Errortype"), ":")
+	if _, name, ok := strings.Cut(code, "#"); ok {
+		code = name
+	}
+	return cmp.Or(code, "UnknownError"), ""
 }
 
 // errorType is what a failed function calls its error, as every runtime answers it.

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -25,15 +26,17 @@ type Invocation struct {
 // https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html and, for access, of
 // https://docs.aws.amazon.com/lambda/latest/api/CommonErrors.html.
 func ClassifyInvocation(a Invocation, rules Rules) Outcome {
-	o := invoked(a)
+	wait, asked := RetryAfter(a.Header, rules.Now, rules.MaxRetryAfter)
+	o := invoked(a, asked)
 	o.Log = a.Log
 	if o.Settlement == Abandon {
-		o.RetryAfter, _ = RetryAfter(a.Header, rules.Now, rules.MaxRetryAfter)
+		o.RetryAfter = wait
 	}
 	return o
 }
 
-func invoked(a Invocation) Outcome {
+// invoked is the outcome but for the wait. asked says that a usable Retry-After came with the answer.
+func invoked(a Invocation, asked bool) Outcome {
 	switch {
 	case a.FunctionError != "" && strings.HasPrefix(a.ErrorType, "NonRetryable"):
 		return answered(Rejected, a.Status, a.ErrorType)
@@ -42,17 +45,20 @@ func invoked(a Invocation) Outcome {
 	case a.Code == "" && a.Status >= 200 && a.Status <= 299:
 		return answered(OK, a.Status, "")
 	case isThrottle(a.Code):
-		return answered(Throttled, a.Status, a.Code)
+		return answered(Throttled, a.Status, a.explained())
 	case isContent(a.Code) || a.Status == http.StatusRequestEntityTooLarge || a.Status == http.StatusUnsupportedMediaType:
 		return answered(Rejected, a.Status, a.Code)
 	case isSetup(a.Code):
-		// Who may not do what, and what is missing, is for the operator to know; these texts hold no payload.
-		return answered(Target, a.Status, strings.TrimSuffix(a.Code+": "+a.Message, ": "))
+		return answered(Target, a.Status, a.explained())
 	}
-	o := byStatus(a.Status, nil, false)
+	o := byStatus(a.Status, nil, asked)
 	o.Detail = clip(a.Code)
 	return o
 }
+
+// explained is the code and the text of an error of Lambda's own. Which limit was met, who may not do what, and what is
+// missing, is for the operator to know; the texts of these errors hold no payload.
+func (a Invocation) explained() string { return strings.TrimSuffix(a.Code+": "+a.Message, ": ") }
 
 // isThrottle says that Lambda, or what it needs, asks for time.
 func isThrottle(code string) bool {
@@ -65,16 +71,19 @@ func isContent(code string) bool {
 		code == "UnsupportedMediaTypeException"
 }
 
-// isSetup says that the function, its network, its keys or our access to it must be put right by somebody.
+// isSetup says that the function can't be started, for whatever task: it, its network, its disks, its keys, or our access
+// to it must be put right, by somebody or by Lambda itself.
 func isSetup(code string) bool {
 	switch code {
-	case "ResourceNotFoundException", "ResourceConflictException", "InvalidZipFileException", "InvalidRuntimeException",
-		"InvalidSubnetIDException", "InvalidSecurityGroupIDException", "SubnetIPAddressLimitReachedException",
-		"ENILimitReachedException", "EC2AccessDeniedException", "EC2UnexpectedException",
+	case "ResourceNotFoundException", "ResourceConflictException", "ResourceNotReadyException", "InvalidZipFileException",
+		"InvalidRuntimeException", "InvalidSubnetIDException", "InvalidSecurityGroupIDException",
+		"SubnetIPAddressLimitReachedException", "ModeNotSupportedException", "NoPublishedVersionException",
+		"RuntimeAliasDeletedException", "RuntimeVersionDeletedException",
 		"AccessDeniedException", "UnrecognizedClientException", "InvalidSignatureException", "InvalidClientTokenId",
-		"ExpiredTokenException", "IncompleteSignature", "MissingAuthenticationToken", "MissingAuthenticationTokenException",
-		"NotAuthorized", "OptInRequired":
+		"ExpiredTokenException", "RequestExpired", "IncompleteSignature", "MissingAuthenticationToken",
+		"MissingAuthenticationTokenException", "NotAuthorized", "OptInRequired":
 		return true
 	}
-	return strings.HasPrefix(code, "KMS") || strings.HasPrefix(code, "EFSMount") || strings.HasPrefix(code, "S3FilesMount")
+	return slices.ContainsFunc([]string{"CodeArtifactUser", "EC2", "EFS", "ENI", "KMS", "S3FilesMount", "SnapStart"},
+		func(kind string) bool { return strings.HasPrefix(code, kind) })
 }

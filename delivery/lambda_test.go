@@ -17,9 +17,16 @@ func TestClassifyInvocation(t *testing.T) {
 		delivery.Target: {
 			"ResourceNotFoundException", "ResourceConflictException", "InvalidZipFileException", "InvalidRuntimeException",
 			"InvalidSubnetIDException", "InvalidSecurityGroupIDException", "SubnetIPAddressLimitReachedException",
-			"ENILimitReachedException", "EC2AccessDeniedException", "EC2UnexpectedException", "EFSMountFailureException",
+			"ENILimitReachedException", "ENINotReadyException", "EC2AccessDeniedException", "EC2UnexpectedException",
+			"EFSIOException", "EFSMountConnectivityException", "EFSMountFailureException", "EFSMountTimeoutException",
+			"S3FilesMountConnectivityException", "S3FilesMountFailureException", "S3FilesMountTimeoutException",
 			"KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException",
+			"ResourceNotReadyException", "SnapStartException", "SnapStartNotReadyException", "SnapStartTimeoutException",
+			"SnapStartRegenerationFailureException", "CodeArtifactUserPendingException", "CodeArtifactUserFailedException",
+			"CodeArtifactUserDeletedException", "ModeNotSupportedException", "NoPublishedVersionException",
+			"RuntimeAliasDeletedException", "RuntimeVersionDeletedException",
 			"AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException", "InvalidSignatureException",
+			"RequestExpired",
 		},
 		delivery.Status: {"ServiceException", "InvalidParameterValueException", "RecursiveInvocationException", "NeverHeardOf", ""},
 	} {
@@ -30,6 +37,32 @@ func TestClassifyInvocation(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%q (-want +got):\n%s", code, diff)
 			}
+		}
+	}
+}
+
+// TestClassifyInvocationByStatus is for answers of what stands before Lambda, and errors that are nobody's in particular.
+func TestClassifyInvocationByStatus(t *testing.T) {
+	asks, rubbish := http.Header{"Retry-After": {"7"}}, http.Header{"Retry-After": {"soon"}}
+	for name, c := range map[string]struct {
+		status int
+		header http.Header
+		want   delivery.Reason
+		wait   time.Duration
+	}{
+		"429":                  {429, nil, delivery.Throttled, 0},
+		"503":                  {503, nil, delivery.Status, 0},
+		"503 asks for time":    {503, asks, delivery.Throttled, 7 * time.Second},
+		"503 asks for rubbish": {503, rubbish, delivery.Status, 0},
+		"500 asks for time":    {500, asks, delivery.Status, 7 * time.Second},
+		"413":                  {413, asks, delivery.Rejected, 0},
+		"415":                  {415, nil, delivery.Rejected, 0},
+	} {
+		got := delivery.ClassifyInvocation(
+			delivery.Invocation{Status: c.status, Code: "ServiceException", Header: c.header}, delivery.Rules{})
+		want := delivery.Of(c.want)
+		if got.Reason != c.want || got.Charged != want.Charged || got.Settlement != want.Settlement || got.RetryAfter != c.wait {
+			t.Errorf("%s: got %+v, want %v after %s", name, got, c.want, c.wait)
 		}
 	}
 }
