@@ -3,6 +3,7 @@ package awslambda
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
@@ -101,6 +102,28 @@ func (c Config) Patience() time.Duration {
 		return c.Timeout
 	}
 	return 2*c.Timeout + c.BatchWait
+}
+
+// partition is the part of AWS that the function is in: its ARN says so, else the region's name. The beginnings are those
+// of the partitions of the SDK's endpoints, which does not export them.
+func (c Config) partition() string {
+	if parts := strings.Split(c.Function, ":"); parts[0] == "arn" && len(parts) > 1 {
+		return parts[1]
+	}
+	for _, p := range []struct{ region, partition string }{
+		{"cn-", "aws-cn"},
+		{"us-gov-", "aws-us-gov"},
+		{"eusc-", "aws-eusc"},
+		{"us-iso-", "aws-iso"},
+		{"us-isob-", "aws-iso-b"},
+		{"eu-isoe-", "aws-iso-e"},
+		{"us-isof-", "aws-iso-f"},
+	} {
+		if strings.HasPrefix(c.Region, p.region) {
+			return p.partition
+		}
+	}
+	return "aws"
 }
 
 func (c Config) kind() types.InvocationType {

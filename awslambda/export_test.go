@@ -23,7 +23,7 @@ func Failures(answer []byte, known map[string]bool) (map[string]bool, error) {
 func (tg *Target) InvokeBatch(ctx context.Context, tasks ...*task.Task) ([]delivery.Outcome, error) {
 	batch := make([]*entry, len(tasks))
 	for i, t := range tasks {
-		record, err := encodeRecord(t, tg.cfg.Region)
+		record, err := encodeRecord(t, tg.cfg)
 		if err != nil {
 			return nil, err
 		}

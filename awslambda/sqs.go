@@ -42,7 +42,7 @@ const (
 
 // encodeRecord is t as a message. Its error is a *delivery.Error: SQS's bodies are text, so that other bytes cannot be
 // sent as what they are.
-func encodeRecord(t *task.Task, region string) ([]byte, error) {
+func encodeRecord(t *task.Task, cfg Config) ([]byte, error) {
 	if !utf8.Valid(t.Bytes()) {
 		return nil, delivery.Errorf(delivery.Unsendable, "the payload is not UTF-8, which the body of an SQS message must be")
 	}
@@ -58,8 +58,8 @@ func encodeRecord(t *task.Task, region string) ([]byte, error) {
 		},
 		MessageAttributes: map[string]attribute{},
 		EventSource:       "aws:sqs",
-		EventSourceARN:    fmt.Sprintf("arn:aws:sqs:%s:000000000000:%s", region, t.Queue()),
-		AWSRegion:         region,
+		EventSourceARN:    fmt.Sprintf("arn:%s:sqs:%s:000000000000:%s", cfg.partition(), cfg.Region, t.Queue()),
+		AWSRegion:         cfg.Region,
 	}
 	for name, value := range headers(meta) {
 		r.MessageAttributes[name] = text(value)

@@ -133,7 +133,7 @@ func (tg *Target) Deliver(ctx context.Context, t *task.Task) error {
 
 func (tg *Target) deliver(ctx context.Context, t *task.Task) delivery.Outcome {
 	if tg.gatherer != nil {
-		record, err := encodeRecord(t, tg.cfg.Region)
+		record, err := encodeRecord(t, tg.cfg)
 		if err != nil {
 			return delivery.FromError(err)
 		}
