@@ -6,7 +6,6 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/queuehook/queuehook/internal/publicnet"
 	"github.com/queuehook/queuehook/keyspace"
 )
 
@@ -198,11 +197,7 @@ func (s *section) agree(r *Route) {
 		}
 		r.HTTP.TLS = TLS{}
 	}
-	if r.HTTP.DenyPrivate {
-		if _, wrong := publicnet.New().Host(r.Target.URL.Hostname()); wrong != "" {
-			s.problem("url", "has a host that "+wrong+", which deny_private forbids", publicnet.Want)
-		}
-	}
+	s.private(r)
 	for _, status := range r.HTTP.Reject {
 		for _, success := range r.HTTP.succeeding() {
 			if success.Low <= status && status <= success.High {

@@ -157,6 +157,11 @@ func TestChart(t *testing.T) {
 				switch object := decode(t, name, rendered[name]).(type) {
 				case *apps.Deployment:
 					pod(t, object.Spec.Template.Spec, "DISPATCHER_", config.DispatcherVariables())
+					for _, e := range object.Spec.Template.Spec.Containers[0].Env {
+						if !strings.HasPrefix(e.Name, "DISPATCHER_") {
+							t.Setenv(e.Name, e.Value) // the routes file, which comes after it, is read with these
+						}
+					}
 				case *batch.CronJob:
 					pod(t, object.Spec.JobTemplate.Spec.Template.Spec, "JANITOR_", config.JanitorVariables())
 				case *core.ConfigMap:
