@@ -121,14 +121,10 @@ func TestATaskIsOutAgainBeforeItsSettlementIsRead(t *testing.T) {
 			t.Parallel()
 			b, l, w := live(t, Config{})
 			one := b.leased(l, "x")
-			b.settled(way.settle, l, one) // the script is known from here on
 			var again []*task.Task
-			tasks, err := l.Lease(b.ctx, 1)
-			if err != nil || len(tasks) != 1 {
-				b.Fatalf("Lease = %v, %v", tasks, err)
-			}
+			var err error
 			w.before(way.script, func() { again, err = l.Lease(b.ctx, 1) })
-			b.settled(way.settle, l, tasks[0])
+			b.settled(way.settle, l, one)
 			if err != nil || len(again) != 1 {
 				b.Fatalf("Lease meanwhile = %v, %v", again, err)
 			}
@@ -325,8 +321,7 @@ func TestALostLeaseIsAdopted(t *testing.T) {
 	}
 	b.equal("in flight", len(b.places().InFlight["w"]), 3)
 	b.equal("out", l.Out(), 1)
-	b.do("script", "load", adoptSource) // else "unknown script" would be the reply that is lost
-	w.lose(adoptScript, 1)              // its reply may be lost as well
+	w.lose(adoptScript, 1) // its reply may be lost as well
 	if _, err := l.Lease(b.ctx, 10); !errors.Is(err, errLost) {
 		b.Fatalf("Lease = %v, want the loss", err)
 	}
