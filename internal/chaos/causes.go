@@ -1,77 +1,17 @@
 package chaos
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/queuehook/queuehook/internal/receiver"
 )
 
-// fenceLag is how long before a dispatcher learns of it its tasks may have been taken: as long as its connection was
-// broken or it was frozen, and some beats.
-const fenceLag = 12 * time.Second
-
-// story is what the log of a dispatcher tells.
-type story struct {
-	attempts map[string][]ending // task id -> attempts that did not end well, or were not recorded
-	fences   int                 // how often it learnt that it had been given up
-	suspect  []time.Time         // when it learnt it, or at its end could not ask
-}
-
-type ending struct {
-	at    time.Time
-	cause string
-}
-
-// read reads a dispatcher's log.
-func (l *life) read() story {
-	s := story{attempts: map[string][]ending{}}
-	lines := bufio.NewScanner(strings.NewReader(l.server.Log()))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var line struct {
-			Time                     time.Time
-			Msg, Task, Reason, Error string
-		}
-		if json.Unmarshal(lines.Bytes(), &line) != nil {
-			continue
-		}
-		switch line.Msg {
-		case "dispatcher was given up by the others":
-			s.fences++
-			s.suspect = append(s.suspect, line.Time)
-		case "dispatcher not deregistered":
-			s.suspect = append(s.suspect, line.Time)
-		case "attempt finished":
-			if cause := causeOf(line.Reason, line.Error); cause != "" {
-				s.attempts[line.Task] = append(s.attempts[line.Task], ending{line.Time, cause})
-			}
-		}
-	}
-	return s
-}
-
-// causeOf is why an attempt that ended so may have been repeated although the receiver had accepted the task.
-func causeOf(reason, settled string) string {
-	switch {
-	case strings.Contains(settled, "not found"):
-		return "lease lost"
-	case settled != "":
-		return "stopped while redis was away"
-	}
-	switch reason {
-	case "timeout", "reset", "stale_connection", "shutdown":
-		return reason
-	}
-	return ""
-}
-
-// causes looks for every answer 2xx that was not the task's last word for the reason why not. What it does not find it
+// causes looks for why tasks were answered 2xx more often than once, or once and then buried. What it does not find it
 // leaves to the law.
 func (tr *trial) causes() {
 	byTask := map[string][]receiver.Request{}
@@ -79,78 +19,73 @@ func (tr *trial) causes() {
 		byTask[r.TaskID] = append(byTask[r.TaskID], r)
 	}
 	held := tr.queue.Places(tr.t).Of()
-	stories := map[string]story{}
+	ends := endsOf(tr.t, tr.server, tr.queue)
 	for _, l := range tr.lives {
-		stories[l.name] = l.read()
-		tr.figures.Fences += stories[l.name].fences
+		tr.figures.Fences += len(l.server.Logged("dispatcher was given up by the others"))
 	}
 	for id, requests := range byTask {
 		slices.SortFunc(requests, func(a, b receiver.Request) int { return cmp.Compare(a.Seq, b.Seq) })
-		var found []string
-		accepted := 0
-		for _, r := range requests {
-			if r.Status < 200 || r.Status > 299 {
-				continue
-			}
-			if accepted++; accepted == 1 && len(held[id]) == 0 && last2xx(requests) == r.Seq {
-				break // the only one, and the task is done
-			}
-			l := tr.life(strings.TrimPrefix(r.Path, "/"))
-			if r.Seq == last2xx(requests) && len(held[id]) == 0 {
-				continue
-			}
-			cause := explain(l, stories[l.name], r)
-			if cause == "" {
-				found = nil
-				tr.t.Logf("no cause for what came after request %d of task %s:\n%s", r.Seq, id, tell(requests, tr, id))
-				break
-			}
-			found = append(found, cause)
+		tr.overtaken(requests, ends[id])
+		accepted := slices.DeleteFunc(slices.Clone(requests), func(r receiver.Request) bool {
+			return r.Status < 200 || r.Status > 299
+		})
+		recorded := 1 // of these; it need not be the last to come
+		if len(held[id]) > 0 {
+			recorded = 0
 		}
-		for _, cause := range found {
+		if len(accepted) <= recorded {
+			continue
+		}
+		var found []string
+		for _, r := range accepted {
+			if cause := explain(tr.life(r), ends[id], r); cause != "" {
+				found = append(found, cause)
+			}
+		}
+		if len(found) < len(accepted)-recorded {
+			tr.t.Logf("task %s was accepted more often than there are causes for, %q:\n%s",
+				id, found, tell(requests, ends[id], tr, id))
+			continue
+		}
+		for _, cause := range found[:len(accepted)-recorded] {
 			tr.figures.Repeats[cause]++
 			tr.queue.Cause(cause, id)
 		}
 	}
 }
 
-func last2xx(requests []receiver.Request) int64 {
-	var seq int64
+// overtaken notes the requests that knew of no doubt and may have been on their way for so long, in a dispatcher that was
+// frozen, that others came first.
+func (tr *trial) overtaken(requests []receiver.Request, ends []*end) {
 	for _, r := range requests {
-		if r.Status >= 200 && r.Status <= 299 {
-			seq = r.Seq
+		pid := tr.life(r).server.PID()
+		if slices.ContainsFunc(ends, func(e *end) bool { return e.swept && e.pid == pid }) {
+			tr.queue.Overtaken(r.Seq)
 		}
 	}
-	return seq
 }
 
-// explain answers why the 2xx of this request may not have been recorded.
-func explain(l *life, s story, r receiver.Request) string {
-	for _, e := range s.attempts[r.TaskID] {
-		if e.at.After(r.Arrived) {
-			return e.cause
+// explain answers why the 2xx of this request may not have been recorded: its lease ended otherwise, for a reason that
+// lets this happen. Each end explains one request.
+func explain(l *life, ends []*end, r receiver.Request) string {
+	attempt, _ := strconv.Atoi(r.Header.Get(receiver.AttemptHeader)) // 0 fits none
+	for _, e := range ends {
+		if e.pid != l.server.PID() || e.used {
+			continue
+		}
+		if cause := e.cause(attempt, l.killed); cause != "" {
+			e.used = true
+			return cause
 		}
 	}
-	switch {
-	case l.inHand[r.TaskID] && !l.died.IsZero():
-		return "dispatcher killed"
-	case l.inHand[r.TaskID]:
-		return "stopped while redis was away"
-	case !r.Sent:
+	if !r.Sent {
 		return "answer cut off"
-	case l.fenced && !l.died.IsZero() && r.Arrived.After(l.died.Add(-fenceLag)):
-		return "lease lost, then killed"
-	}
-	for _, at := range s.suspect {
-		if r.Arrived.Before(at) && r.Arrived.After(at.Add(-fenceLag)) {
-			return "lease lost"
-		}
 	}
 	return ""
 }
 
 // tell is a task's history, for a failure's report.
-func tell(requests []receiver.Request, tr *trial, id string) string {
+func tell(requests []receiver.Request, ends []*end, tr *trial, id string) string {
 	var b strings.Builder
 	since := func(at time.Time) string { return at.Sub(tr.start).Round(time.Millisecond).String() }
 	for _, r := range requests {
@@ -158,14 +93,14 @@ func tell(requests []receiver.Request, tr *trial, id string) string {
 			since(r.Arrived), since(r.Finished), r.Status, r.Sent, r.Header.Get(receiver.AttemptHeader),
 			r.Header.Get("Dispatch-Redelivered"))
 	}
+	for _, e := range ends {
+		fmt.Fprintf(&b, "\tlease of pid %d ended: %+v\n", e.pid, *e)
+	}
 	for _, l := range tr.lives {
 		for line := range strings.Lines(l.server.Log()) {
 			if strings.Contains(line, id) || strings.Contains(line, "given up") {
-				fmt.Fprintf(&b, "\t%s: %s", l.name, line)
+				fmt.Fprintf(&b, "\t%s, pid %d: %s", l.name, l.server.PID(), line)
 			}
-		}
-		if !l.died.IsZero() {
-			fmt.Fprintf(&b, "\t%s was killed at %s, fenced %v, seen %v\n", l.name, since(l.died), l.fenced, l.seen)
 		}
 	}
 	return b.String()

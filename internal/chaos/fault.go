@@ -4,13 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/queuehook/queuehook/heartbeat"
 	"github.com/queuehook/queuehook/internal/faultproxy"
 	"github.com/queuehook/queuehook/internal/fleet"
 	"github.com/queuehook/queuehook/internal/receiver"
-	"github.com/queuehook/queuehook/keyspace"
 )
 
 // begin makes a fault happen. What cannot happen now, as freezing a dispatcher that is dead, does not count.
@@ -72,12 +68,10 @@ func (tr *trial) beginProcess(f Fault) bool {
 		l.frozen = true
 	case Terminate:
 		l.server.Terminate(tr.t)
-		l.ended, s.now = true, nil
+		s.now = nil
 	default:
-		l.server.Suspend(tr.t)
-		tr.takeStock(l)
 		l.server.Kill()
-		l.ended, l.died, s.now = true, time.Now(), nil
+		l.killed, s.now = true, nil
 	}
 	return true
 }
@@ -115,13 +109,10 @@ func (tr *trial) beginRedis(f Fault) bool {
 	switch f.Kind {
 	case Restart:
 		tr.server.Stop(tr.t)
-		tr.down = true
 	case Crash:
 		tr.server.Kill(tr.t)
-		tr.down = true
 	case Pause:
 		tr.server.Pause(tr.t)
-		tr.down = true
 	case Full:
 		tr.try(rdb.ConfigSet(ctx, "maxmemory", "1").Err())
 	case ScriptFlush:
@@ -140,39 +131,7 @@ func (tr *trial) overRedis(f Fault) {
 		tr.server.Continue(tr.t)
 	case Full:
 		tr.try(tr.server.Admin(tr.t).ConfigSet(tr.t.Context(), "maxmemory", "0").Err())
-		return
 	default:
-		return
-	}
-	tr.down = false // what could not be looked at is looked at next, well before anybody may take from it
-}
-
-// takeStock notes what Redis has in flight at a dispatcher that is frozen or has ended.
-func (tr *trial) takeStock(l *life) {
-	if tr.down || tr.site != Alone {
-		return
-	}
-	l.seen = true
-	ctx := tr.t.Context()
-	rdb := redis.NewClient(tr.server.Options()) // a fresh connection: others may be broken by the last fault
-	defer func() { _ = rdb.Close() }()
-	detector, err := heartbeat.NewDetector(rdb, tr.queue.Name)
-	tr.try(err)
-	seen, err := detector.List(ctx)
-	tr.try(err)
-	keys, err := keyspace.New(tr.queue.Name)
-	tr.try(err)
-	l.fenced = true
-	for _, d := range seen {
-		if d.Info.PID != l.server.PID() {
-			continue
-		}
-		ids, err := rdb.HKeys(ctx, keys.Worker(d.ID)).Result()
-		tr.try(err)
-		for _, id := range ids {
-			l.inHand[id] = true
-		}
-		l.fenced = l.fenced && d.Condemned
 	}
 }
 
@@ -219,10 +178,9 @@ func (tr *trial) heal() {
 func (tr *trial) end() {
 	for _, s := range tr.slots {
 		s.now.server.Terminate(tr.t)
-		s.now.ended = true
 	}
 	for _, l := range tr.lives {
-		if l.died.IsZero() {
+		if !l.killed {
 			if code := l.server.Wait(tr.t); code != 0 {
 				tr.t.Errorf("dispatcher %s ended with exit code %d\n%s", l.name, code, l.server.Log())
 			}
@@ -243,11 +201,11 @@ func (tr *trial) try(err error) {
 	}
 }
 
-// life finds a dispatcher by its name.
-func (tr *trial) life(name string) *life {
-	i := slices.IndexFunc(tr.lives, func(l *life) bool { return l.name == name })
+// life finds the dispatcher that made a request, by the path.
+func (tr *trial) life(r receiver.Request) *life {
+	i := slices.IndexFunc(tr.lives, func(l *life) bool { return "/"+l.name == r.Path })
 	if i < 0 {
-		return nil
+		tr.t.Fatalf("request %d to %s: of nobody", r.Seq, r.Path)
 	}
 	return tr.lives[i]
 }

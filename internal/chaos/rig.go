@@ -41,7 +41,6 @@ type trial struct {
 	slots   [slots]*slot
 	lives   []*life // every dispatcher that ever ran
 	runs    []*fleet.Process
-	down    bool // Redis is
 	figures Figures
 }
 
@@ -57,11 +56,7 @@ type life struct {
 	name   string // the last part of the URL that it delivers to
 	server *fleet.Server
 	frozen bool
-	ended  bool            // told to stop, or killed
-	died   time.Time       // zero unless killed
-	inHand map[string]bool // tasks that were in flight at it in Redis when it had ended
-	seen   bool            // inHand is known: Redis could be asked
-	fenced bool            // it had lost its registration before it was killed
+	killed bool
 }
 
 // Run breaks a fleet for length by the seed's plan, heals it, and checks the law. The figures are those of the trial.
@@ -106,19 +101,10 @@ func (tr *trial) follow(plan []Fault) {
 	}
 }
 
-// at waits for a moment of the trial. Meanwhile it looks what dispatchers that were told to stop have left behind.
+// at waits for a moment of the trial.
 func (tr *trial) at(moment time.Duration) {
-	for {
-		for _, l := range tr.lives {
-			if tr.site == Alone && l.ended && !l.seen && !l.server.Alive() {
-				tr.takeStock(l)
-			}
-		}
-		left := time.Until(tr.start.Add(moment))
-		if left <= 0 {
-			return
-		}
-		fleet.Pass(min(left, 50*time.Millisecond))
+	if left := time.Until(tr.start.Add(moment)); left > 0 {
+		fleet.Pass(left)
 	}
 }
 
@@ -126,7 +112,7 @@ func (tr *trial) at(moment time.Duration) {
 func (tr *trial) launch(i int) {
 	s := tr.slots[i]
 	s.lived++
-	l := &life{name: fmt.Sprintf("d%d-%d", i+1, s.lived), inHand: map[string]bool{}}
+	l := &life{name: fmt.Sprintf("d%d-%d", i+1, s.lived)}
 	l.server = fleet.Launch(tr.t, "", tr.queue.Name+"="+tr.queue.Receiver.URL()+"/"+l.name,
 		append(tr.redis(s), "HEARTBEAT_INTERVAL="+beat.String(), "TIMEOUT="+timeout.String(), "SHUTDOWN_GRACE="+grace.String(),
 			"CONCURRENCY=16", "BACKOFF_CAP=500ms", "MAX_RETRY_AFTER=1s")...)

@@ -33,7 +33,8 @@ type Queue struct {
 	pushed map[string]int
 	maybe  map[string]bool // payloads, by their sum, of which nobody knows whether Redis took them
 	causes map[string]string
-	undone string // why Redis forgot writes; empty = it did not
+	late   map[int64]bool // requests that others may have overtaken
+	undone string         // why Redis forgot writes; empty = it did not
 	judged bool
 }
 
@@ -53,7 +54,7 @@ func NewQueueOn(t testing.TB, rdb redis.UniversalClient, cfg receiver.Config) *Q
 	t.Cleanup(srv.Close)
 	q := &Queue{
 		Name: redistest.Queue(t), Receiver: srv, Redis: rdb,
-		pushed: map[string]int{}, maybe: map[string]bool{}, causes: map[string]string{},
+		pushed: map[string]int{}, maybe: map[string]bool{}, causes: map[string]string{}, late: map[int64]bool{},
 	}
 	t.Cleanup(func() {
 		if !q.judged && !t.Failed() && !t.Skipped() {

@@ -78,6 +78,7 @@ func (c Config) data(s *Server, line func(string, ...any)) {
 	line(`save ""`)
 	line("appendonly %s", yesNo(c.AppendOnly))
 	line("appendfsync no")
+	line("auto-aof-rewrite-percentage 0") // see Server.Writes
 	line("maxmemory %d", c.MaxMemory)
 	line("maxmemory-policy noeviction")
 	if c.UnixSocket {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/queuehook/queuehook/internal/redistest"
@@ -142,6 +143,33 @@ func TestDataOverRestart(t *testing.T) {
 				t.Errorf("GET after start = %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestWrites(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Config{AppendOnly: true})
+	c := s.Client(t)
+	const script = `redis.call('HDEL', KEYS[1], 'nothing') redis.call('HSET', KEYS[1], 'a', ARGV[1]) redis.call('HDEL', KEYS[1], 'a') return 1`
+	binary := "\x00\r\n*3\xff"
+	if err := c.Eval(t.Context(), script, []string{"h"}, binary).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.Kill(t)
+	s.Start(t)
+	if err := c.Set(t.Context(), "k", "", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	var got [][]string
+	s.Writes(t, func(command []string) {
+		command[0] = strings.ToLower(command[0])
+		if command[0] != "select" {
+			got = append(got, command)
+		}
+	})
+	want := [][]string{{"multi"}, {"hset", "h", "a", binary}, {"hdel", "h", "a"}, {"exec"}, {"set", "k", ""}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
