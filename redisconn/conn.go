@@ -55,13 +55,13 @@ func FromClient(rdb redis.UniversalClient) Conn {
 		derive = func(purpose Purpose) redis.UniversalClient {
 			opt := *client.Options()
 			opt.ClientSideCacheConfig, opt.ClientSideCache = nil, nil
-			tune(&opt, Options{Purpose: purpose, PoolSize: sizes[purpose]})
+			tune(singleKnobs(&opt), Options{Purpose: purpose, PoolSize: sizes[purpose]})
 			return redis.NewClient(&opt)
 		}
 	case *redis.ClusterClient:
 		derive = func(purpose Purpose) redis.UniversalClient {
 			opt := *client.Options()
-			tuneCluster(&opt, Options{Purpose: purpose, PoolSize: sizes[purpose]})
+			tune(clusterKnobs(&opt), Options{Purpose: purpose, PoolSize: sizes[purpose]})
 			return redis.NewClusterClient(&opt)
 		}
 	default:
