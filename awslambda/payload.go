@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -58,27 +57,13 @@ func tooLarge(size, limit int) error {
 func (tg *Target) about(t *task.Task) envelope {
 	meta := t.Meta()
 	e := envelope{
-		TaskID: t.ID(), Queue: t.Queue(), Attempt: t.Attempt(), Redelivered: t.Redelivered(), Headers: headers(meta),
+		TaskID: t.ID(), Queue: t.Queue(), Attempt: t.Attempt(), Redelivered: t.Redelivered(), Headers: meta.AllHeaders(),
 		MaxAttempts: cmp.Or(meta.MaxAttempts, tg.cfg.MaxAttempts),
 	}
 	if meta.EnqueuedAt > 0 {
 		e.EnqueuedAt = time.UnixMilli(meta.EnqueuedAt).UTC().Format(task.TimeFormat)
 	}
 	return e
-}
-
-// headers are a task's own, and what else its producer said that is a header elsewhere.
-func headers(meta task.Meta) map[string]string {
-	h := make(map[string]string, len(meta.Headers))
-	maps.Copy(h, meta.Headers)
-	for name, value := range map[string]string{
-		"Content-Type": meta.ContentType, "traceparent": meta.TraceParent, "tracestate": meta.TraceState,
-	} {
-		if value != "" {
-			h[name] = value
-		}
-	}
-	return h
 }
 
 // clientContext tells the same as the envelope, beside the payload. All its values are text, since runtimes (Go's, for

@@ -61,7 +61,7 @@ func encodeRecord(t *task.Task, cfg Config) ([]byte, error) {
 		EventSourceARN:    fmt.Sprintf("arn:%s:sqs:%s:000000000000:%s", cfg.partition(), cfg.Region, t.Queue()),
 		AWSRegion:         cfg.Region,
 	}
-	for name, value := range headers(meta) {
+	for name, value := range meta.AllHeaders() {
 		r.MessageAttributes[name] = text(value)
 	}
 	if t.Redelivered() {

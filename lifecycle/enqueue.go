@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/textproto"
 	"regexp"
 	"time"
 
@@ -61,30 +60,6 @@ func (o EnqueueOptions) Check() error {
 		return fmt.Errorf("%w: a dedup key and a dedup ttl of at least 1ms go together", ErrOption)
 	}
 	return nil
-}
-
-// named moves the headers that a task has a field for to that field, unless it is set.
-func (o EnqueueOptions) named() EnqueueOptions {
-	own := make(map[string]string, len(o.Headers))
-	for name, value := range o.Headers {
-		var field *string
-		switch textproto.CanonicalMIMEHeaderKey(name) {
-		case "Content-Type":
-			field = &o.ContentType
-		case "Traceparent":
-			field = &o.TraceParent
-		case "Tracestate":
-			field = &o.TraceState
-		default:
-			own[name] = value
-			continue
-		}
-		if *field == "" {
-			*field = value
-		}
-	}
-	o.Headers = own
-	return o
 }
 
 // Enqueued is what became of a task that was handed in.
@@ -167,18 +142,21 @@ func (q *Queue) newcomer(now time.Time, payload []byte, o EnqueueOptions) (newco
 		id = minted.String()
 	}
 	due := now.Add(o.Delay)
-	o = o.named()
-	meta, err := task.Meta{
-		EnqueuedAt: now.UnixMilli(), FirstDueAt: due.UnixMilli(), Headers: o.Headers,
-		ContentType: o.ContentType, MaxAttempts: o.MaxAttempts, TraceParent: o.TraceParent, TraceState: o.TraceState,
-	}.Encode()
+	meta := task.Meta{
+		EnqueuedAt: now.UnixMilli(), FirstDueAt: due.UnixMilli(), MaxAttempts: o.MaxAttempts,
+		ContentType: o.ContentType, TraceParent: o.TraceParent, TraceState: o.TraceState,
+	}
+	for name, value := range o.Headers {
+		meta.AddHeader(name, value)
+	}
+	stored, err := meta.Encode()
 	if err != nil {
 		return newcomer{}, err
 	}
 	k := q.keys
 	return newcomer{Enqueued{ID: id, Due: due}, script.Call{
 		Keys: []string{k.Body, k.Meta, k.Delayed, k.Dedup(o.DedupKey)},
-		Args: []any{id, payload, meta, o.Delay.Milliseconds(), o.DedupTTL.Milliseconds()},
+		Args: []any{id, payload, stored, o.Delay.Milliseconds(), o.DedupTTL.Milliseconds()},
 	}}, nil
 }
 

@@ -237,6 +237,35 @@ func TestRedriven(t *testing.T) {
 	}
 }
 
+func TestHeadersWithAFieldOfTheirOwn(t *testing.T) {
+	m := task.Meta{TraceParent: "set before"}
+	for _, h := range [][2]string{
+		{"content-TYPE", "text/plain"}, {"TraceParent", "too late"}, {"tracestate", "a=b"}, {"x-team", "payments"},
+	} {
+		m.AddHeader(h[0], h[1])
+	}
+	want := task.Meta{
+		ContentType: "text/plain", TraceParent: "set before", TraceState: "a=b", Headers: map[string]string{"x-team": "payments"},
+	}
+	if diff := cmp.Diff(want, m); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+	all := map[string]string{
+		"Content-Type": "text/plain", "traceparent": "set before", "tracestate": "a=b", "x-team": "payments",
+	}
+	if diff := cmp.Diff(all, m.AllHeaders()); diff != "" {
+		t.Errorf("all headers (-want +got):\n%s", diff)
+	}
+	if got := (task.Meta{}).AllHeaders(); len(got) > 0 {
+		t.Errorf("headers of no metadata: %v", got)
+	}
+	for key, want := range map[string]bool{"Content-Type": true, "Traceparent": true, "Tracestate": true, "X-Team": false} {
+		if task.FieldHeader(key) != want {
+			t.Errorf("FieldHeader(%q) = %t", key, !want)
+		}
+	}
+}
+
 func TestMetaRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, want := range []task.Meta{
