@@ -157,37 +157,3 @@ func newToken() string {
 	}
 	return string(b[:])
 }
-
-// reader takes the items of an array reply one by one and keeps the first mismatch.
-type reader struct {
-	items []any
-	err   error
-}
-
-func (r *reader) more() bool { return r.err == nil && len(r.items) > 0 }
-
-func (r *reader) next() any {
-	if len(r.items) == 0 {
-		r.err = fmt.Errorf("%w: it ends early", ErrUnexpected)
-		return nil
-	}
-	item := r.items[0]
-	r.items = r.items[1:]
-	return item
-}
-
-func (r *reader) text() string {
-	s, ok := r.next().(string)
-	if !ok && r.err == nil {
-		r.err = fmt.Errorf("%w: no text where one belongs", ErrUnexpected)
-	}
-	return s
-}
-
-func (r *reader) number() int64 {
-	n, ok := r.next().(int64)
-	if !ok && r.err == nil {
-		r.err = fmt.Errorf("%w: no number where one belongs", ErrUnexpected)
-	}
-	return n
-}

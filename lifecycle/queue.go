@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/queuehook/queuehook/internal/script"
 	"github.com/queuehook/queuehook/keyspace"
 )
 
@@ -53,17 +52,4 @@ func Queues(ctx context.Context, rdb redis.UniversalClient) ([]string, error) {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
 	return names, nil
-}
-
-// run carries one script out and reads an array reply.
-func (q *Queue) run(ctx context.Context, s script.Script, keys []string, args ...any) ([]any, error) {
-	reply, err := s.Run(ctx, q.rdb, keys, args...)
-	if err != nil {
-		return nil, err
-	}
-	items, ok := reply.([]any)
-	if !ok {
-		return nil, fmt.Errorf("%w: %T", ErrUnexpected, reply)
-	}
-	return items, nil
 }
