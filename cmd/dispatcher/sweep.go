@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/queuehook/queuehook/heartbeat"
+	"github.com/queuehook/queuehook/internal/sweepanswer"
 	"github.com/queuehook/queuehook/janitor"
 	"github.com/queuehook/queuehook/lifecycle"
 )
@@ -18,16 +19,13 @@ import (
 // defaultGrace is that of the janitor function.
 const defaultGrace = 10 * time.Second
 
-// sweptQueue is what a sweep did to one queue, as JSON shows it: the janitor function's names.
+// sweptQueue is what a sweep did to one queue, as JSON shows it.
 type sweptQueue struct {
-	Queue     string   `json:"queue"`
-	Dead      []string `json:"dead_dispatchers"`
-	Recovered int      `json:"recovered"`
-	Buried    int      `json:"buried"`
-	Left      int      `json:"left"`
-	Suspects  []string `json:"suspects"`
+	sweepanswer.Queue
+
+	Suspects []string `json:"suspects"`
 	*deepSwept
-	*legacySwept
+	*sweepanswer.Legacy
 }
 
 // sweeping says how to sweep.
@@ -110,7 +108,7 @@ func (c client) sweep(ctx context.Context, names []string, how sweeping) ([]swep
 }
 
 func (c client) sweepQueue(ctx context.Context, name string, how sweeping) (sweptQueue, error) {
-	swept := sweptQueue{Queue: name, Dead: []string{}, Suspects: []string{}}
+	swept := sweptQueue{Queue: sweepanswer.New(name), Suspects: []string{}}
 	detector, err := heartbeat.NewDetector(c.UniversalClient, name)
 	if err != nil {
 		return swept, err
@@ -122,8 +120,8 @@ func (c client) sweepQueue(ctx context.Context, name string, how sweeping) (swep
 	report, err := janitor.Recover(ctx, janitor.Config{
 		Detector: detector, Sweeper: q, Grace: how.grace, CrashLimit: c.cfg.CrashLimit, Looks: how.looks(q, &swept),
 	})
-	swept.Dead, swept.Suspects = append(swept.Dead, report.Dead...), append(swept.Suspects, report.Suspects...)
-	swept.Recovered, swept.Buried, swept.Left = report.Recovered, report.Buried, report.Left
+	swept.Add(report)
+	swept.Suspects = append(swept.Suspects, report.Suspects...)
 	return swept, cmp.Or(err, ctx.Err())
 }
 
@@ -137,11 +135,11 @@ func (how sweeping) print(std stdio, done []sweptQueue) error {
 	}
 	t := newTable(std.out, head...)
 	for _, s := range done {
-		cells := []any{s.Queue, len(s.Dead), s.Recovered, s.Buried, s.Left, len(s.Suspects)}
+		cells := []any{s.Name, len(s.Dead), s.Recovered, s.Buried, s.Left, len(s.Suspects)}
 		if d := s.deepSwept; d != nil {
 			cells = append(cells, len(d.Orphans), d.Strays, d.Bodiless)
 		}
-		if l := s.legacySwept; l != nil {
+		if l := s.Legacy; l != nil {
 			cells = append(cells, len(l.Workers), l.Moved)
 		}
 		t.row(cells...)

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/queuehook/queuehook/internal/sweepanswer"
 )
 
 // answer is what a run tells: on standard output, to whoever invoked the function, and in its log.
@@ -18,38 +20,26 @@ type answer struct {
 // swept is one queue after its sweep. The depths are as of after the sweep, 0 when they could not be read; then
 // there is an error that says so.
 type swept struct {
-	Queue       string   `json:"queue"`
-	Dead        []string `json:"dead_dispatchers"`
-	Recovered   int      `json:"recovered"`
-	Buried      int      `json:"buried"`
-	Left        int      `json:"left"` // in flight at dead dispatchers: time was up
-	Ready       int64    `json:"ready"`
-	Delayed     int64    `json:"delayed"`
-	InFlight    int64    `json:"in_flight"`
-	DeadLetters int64    `json:"dead"`
-	OldestReady float64  `json:"oldest_ready_seconds"`
-	Live        int64    `json:"live_dispatchers"`
-	*legacySwept
+	sweepanswer.Queue
+
+	Ready       int64   `json:"ready"`
+	Delayed     int64   `json:"delayed"`
+	InFlight    int64   `json:"in_flight"`
+	DeadLetters int64   `json:"dead"`
+	OldestReady float64 `json:"oldest_ready_seconds"`
+	Live        int64   `json:"live_dispatchers"`
+	*sweepanswer.Legacy
 
 	measured bool // the depths are known
 	errs     []string
 }
 
-// legacySwept is what was taken over from redutil, with JANITOR_LEGACY.
-type legacySwept struct {
-	Workers []string `json:"legacy_workers"` // dead
-	Moved   int      `json:"legacy_recovered"`
-}
-
 // collect makes the answer of queues in any order.
 func collect(queues []swept) answer {
-	slices.SortFunc(queues, func(a, b swept) int { return strings.Compare(a.Queue, b.Queue) })
+	slices.SortFunc(queues, func(a, b swept) int { return strings.Compare(a.Name, b.Name) })
 	a := answer{Queues: queues, Errors: []string{}}
-	for i, q := range queues {
+	for _, q := range queues {
 		a.Errors = append(a.Errors, q.errs...)
-		if q.Dead == nil {
-			queues[i].Dead = []string{}
-		}
 	}
 	return a
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/queuehook/queuehook/internal/redistest"
+	"github.com/queuehook/queuehook/internal/sweepanswer"
 )
 
 // patience is for what ends at once unless it is broken.
@@ -93,7 +94,7 @@ func TestBuiltBinaryRecoversInOneRun(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, &p.err)
 	}
 	a := decode(t, p.out.Bytes())
-	want := swept{Queue: "orders", Dead: []string{dead}, Recovered: 3, Ready: 3}
+	want := swept{Queue: sweepanswer.Queue{Name: "orders", Dead: []string{dead}, Recovered: 3}, Ready: 3}
 	if len(a.Queues) != 1 || compare(want, a.Queues[0]) != "" {
 		t.Errorf("answer %+v, want %+v", a, want)
 	}

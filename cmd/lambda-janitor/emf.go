@@ -26,7 +26,7 @@ func (s swept) metrics() []metric {
 		{"buried", "Count", float64(s.Buried)},
 		{"left", "Count", float64(s.Left)},
 	}
-	if l := s.legacySwept; l != nil {
+	if l := s.Legacy; l != nil {
 		all = append(all,
 			metric{"legacy_workers", "Count", float64(len(l.Workers))},
 			metric{"legacy_recovered", "Count", float64(l.Moved)},
@@ -51,7 +51,7 @@ func (a answer) printEMF(w io.Writer, now time.Time) error {
 	for _, q := range a.Queues {
 		metrics := q.metrics()
 		line := map[string]any{
-			"queue": dimension(q.Queue),
+			"queue": dimension(q.Name),
 			"_aws": map[string]any{
 				"Timestamp": now.UnixMilli(),
 				"CloudWatchMetrics": []any{map[string]any{

@@ -7,13 +7,18 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/queuehook/queuehook/internal/sweepanswer"
 )
 
 func TestEMF(t *testing.T) {
 	t.Parallel()
 	a := collect([]swept{
-		{Queue: "tâches", Recovered: 1},
-		{Queue: "orders", Dead: []string{"x", "y"}, Recovered: 3, Ready: 7, OldestReady: 1.5, Live: 2, measured: true},
+		{Queue: sweepanswer.Queue{Name: "tâches", Recovered: 1}},
+		{
+			Queue: sweepanswer.Queue{Name: "orders", Dead: []string{"x", "y"}, Recovered: 3},
+			Ready: 7, OldestReady: 1.5, Live: 2, measured: true,
+		},
 	})
 	var out bytes.Buffer
 	if err := a.printEMF(&out, time.UnixMilli(1_700_000_000_000)); err != nil {
@@ -48,7 +53,7 @@ func TestEMFOfStrangeQueues(t *testing.T) {
 		seen[dimension(name)] = name
 		for _, measured := range []bool{true, false} {
 			var out bytes.Buffer
-			a := answer{Queues: []swept{{Queue: name, legacySwept: &legacySwept{}, measured: measured}}}
+			a := answer{Queues: []swept{{Queue: sweepanswer.New(name), Legacy: sweepanswer.NewLegacy(), measured: measured}}}
 			if err := a.printEMF(&out, time.Now()); err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/queuehook/queuehook/internal/redistest"
+	"github.com/queuehook/queuehook/internal/sweepanswer"
 )
 
 func TestEmulatedSchedulerRecoversManyQueues(t *testing.T) {
@@ -31,8 +32,8 @@ func TestEmulatedSchedulerRecoversManyQueues(t *testing.T) {
 		t.Errorf("%d queues, errors %q; want %d and none", len(a.Queues), a.Errors, queues)
 	}
 	for _, q := range a.Queues {
-		if q.Recovered != 3 || q.Ready != 3 || !slices.Equal(q.Dead, []string{ids[q.Queue]}) {
-			t.Errorf("%+v, want the 3 tasks of %s", q, ids[q.Queue])
+		if q.Recovered != 3 || q.Ready != 3 || !slices.Equal(q.Dead, []string{ids[q.Name]}) {
+			t.Errorf("%+v, want the 3 tasks of %s", q, ids[q.Name])
 		}
 	}
 	if lines := e.metrics(t, queues); len(lines) != queues {
@@ -72,7 +73,7 @@ func TestEmulatedTwiceAtOnceEachTaskComesBackOnce(t *testing.T) {
 			t.Errorf("errors: %q", a.Errors)
 		}
 		for _, q := range a.Queues {
-			recovered[q.Queue] += q.Recovered
+			recovered[q.Name] += q.Recovered
 		}
 	}
 	for _, queue := range queues {
@@ -115,7 +116,10 @@ func TestEmulatedRecovers100kTasks(t *testing.T) {
 
 	e := emulate(t, 5*time.Minute, "JANITOR_REDIS_URL="+s.URL())
 	a := decode(t, []byte(e.invoke(t, scheduled)))
-	want := swept{Queue: "orders", Dead: []string{id}, Recovered: left, Ready: tasks, OldestReady: a.Queues[0].OldestReady}
+	want := swept{
+		Queue: sweepanswer.Queue{Name: "orders", Dead: []string{id}, Recovered: left},
+		Ready: tasks, OldestReady: a.Queues[0].OldestReady,
+	}
 	if diff := compare(want, a.Queues[0]); diff != "" {
 		t.Errorf("second function (-want +got):\n%s", diff)
 	}

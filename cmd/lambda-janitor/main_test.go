@@ -190,7 +190,7 @@ func TestOneQueuesErrorHurtsNoOther(t *testing.T) {
 		t.Errorf("exit %d, errors %q, log %s; want 1 and the bad queue named", code, a.Errors, stderr)
 	}
 	for _, q := range a.Queues {
-		if q.Queue == good && q.Recovered != 3 {
+		if q.Name == good && q.Recovered != 3 {
 			t.Errorf("the good queue: %+v, want 3 tasks back", q)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/queuehook/queuehook/config"
 	"github.com/queuehook/queuehook/heartbeat"
+	"github.com/queuehook/queuehook/internal/sweepanswer"
 	"github.com/queuehook/queuehook/janitor"
 	"github.com/queuehook/queuehook/lifecycle"
 	"github.com/queuehook/queuehook/redisconn"
@@ -105,27 +106,32 @@ func reach(ctx context.Context, cfg config.Redis) (redis.UniversalClient, error)
 
 // queue sweeps one queue and measures it. Its errors are its own.
 func (s sweeper) queue(ctx context.Context, rdb redis.UniversalClient, slots chan struct{}, name string) swept {
+	result := swept{Queue: sweepanswer.New(name)}
 	detector, err := heartbeat.NewDetector(rdb, name)
 	if err != nil {
-		return swept{Queue: name, errs: []string{err.Error()}}
+		result.errs = []string{err.Error()}
+		return result
 	}
 	q, err := lifecycle.Open(rdb, name)
 	if err != nil {
-		return swept{Queue: name, errs: []string{err.Error()}}
+		result.errs = []string{err.Error()}
+		return result
 	}
 	polite := limited{slots: slots, detector: detector, queue: q}
-	result := swept{Queue: name}
 	var looks []janitor.Look
 	if s.cfg.Legacy {
-		legacy := &legacySwept{Workers: []string{}}
-		result.legacySwept = legacy
-		looks = append(looks, legacy.look(polite))
+		legacy := sweepanswer.NewLegacy()
+		result.Legacy = legacy
+		look := legacy.Look(q)
+		looks = append(looks, func(ctx context.Context) (again bool, err error) {
+			return within(ctx, slots, func() (bool, error) { return look(ctx) })
+		})
 	}
 	report, err := janitor.Recover(ctx, janitor.Config{
 		Detector: polite, Sweeper: polite, Grace: s.cfg.Grace, Batch: s.cfg.Batch, CrashLimit: crashLimit, Looks: looks,
 		Logger: s.logger,
 	})
-	result.Dead, result.Recovered, result.Buried, result.Left = report.Dead, report.Recovered, report.Buried, report.Left
+	result.Add(report)
 	if err != nil {
 		result.errs = append(result.errs, err.Error())
 	}
@@ -137,25 +143,6 @@ func (s sweeper) queue(ctx context.Context, rdb redis.UniversalClient, slots cha
 		result.errs = append(result.errs, fmt.Sprintf("measure queue %s: %v", name, err))
 	}
 	return result
-}
-
-// look takes over from the workers of redutil whose ticks stand still from one look to the next.
-func (l *legacySwept) look(q limited) janitor.Look {
-	legacy, unable := lifecycle.NewLegacy(q.queue)
-	return func(ctx context.Context) (again bool, err error) {
-		if unable != nil {
-			return false, fmt.Errorf("queue %s: %w", q.Name(), unable)
-		}
-		return within(ctx, q.slots, func() (bool, error) {
-			moved, dead, suspects, err := legacy.Look(ctx)
-			l.Workers = append(l.Workers, dead...)
-			l.Moved += moved
-			if err != nil {
-				return false, fmt.Errorf("queue %s: %w", q.Name(), err)
-			}
-			return suspects > 0, nil
-		})
-	}
 }
 
 // measure reads the depths, after the end of ctx too: its deadline leaves time for that.
