@@ -130,7 +130,7 @@ func aclOfREADME(t *testing.T, queue string) []string {
 		t.Fatal(err)
 	}
 	_, rest, found := strings.Cut(string(text), "ACL SETUSER queuehook ")
-	rules, _, ended := strings.Cut(rest, "\n*")
+	rules, _, ended := strings.Cut(rest, "\n\n")
 	if !found || !ended {
 		t.Fatal("the README names no ACL user")
 	}
