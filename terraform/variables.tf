@@ -153,7 +153,7 @@ variable "new_redis" {
 }
 
 variable "janitor" {
-  description = "The Lambda function that sweeps when no dispatcher lives, and reports to CloudWatch; null = none. Give image_uri or zip_file. With reads_secret it reads redis.password_secret itself."
+  description = "The Lambda function that sweeps when no dispatcher lives, and reports to CloudWatch; null = none. Give image_uri, or zip_file and zip_hash (its filebase64sha256: only so is a new zip under the old name seen). With reads_secret it reads redis.password_secret itself."
   type = object({
     image_uri          = optional(string)
     zip_file           = optional(string)

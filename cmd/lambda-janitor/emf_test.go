@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -97,5 +100,31 @@ func TestCheckEMF(t *testing.T) {
 		if line := strings.Replace(good, c[0], c[1], 1); checkEMF([]byte(line), now) == nil {
 			t.Errorf("no fault found in %.300s", line)
 		}
+	}
+}
+
+// Alarms and autoscaling of the Terraform module read what is written here, under the same names.
+func TestTerraformReadsWhatIsWritten(t *testing.T) {
+	t.Parallel()
+	written := map[string]bool{}
+	for _, m := range (swept{measured: true}).metrics() {
+		written[m.Name] = true
+	}
+	metric := regexp.MustCompile(`namespace += "` + namespace + `"\s+metric_name += "(\w+)"`)
+	read := 0
+	for _, file := range []string{"modules/alarms/main.tf", "modules/dispatcher/autoscaling.tf"} {
+		text, err := os.ReadFile(filepath.Join("../../terraform", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range metric.FindAllStringSubmatch(string(text), -1) {
+			read++
+			if !written[m[1]] {
+				t.Errorf("%s reads %s, which nobody writes", file, m[1])
+			}
+		}
+	}
+	if read != 5 {
+		t.Errorf("%d metrics are read, want the 3 of the alarms and the 2 of autoscaling", read)
 	}
 }

@@ -72,3 +72,35 @@ run "live" {
   expect_failures = [var.min_live_dispatchers]
 }
 
+run "letters" {
+  command = plan
+  module {
+    source = "./modules/alarms"
+  }
+  variables {
+    queues = ["orders", "tâches"]
+  }
+  expect_failures = [var.queues]
+}
+
+run "quotes" {
+  command = plan
+  module {
+    source = "./modules/alarms"
+  }
+  variables {
+    queues = ["orders", "a\"b"]
+  }
+  expect_failures = [var.queues]
+}
+
+run "backslashes" {
+  command = plan
+  module {
+    source = "./modules/alarms"
+  }
+  variables {
+    queues = ["orders", "a\\b"]
+  }
+  expect_failures = [var.queues]
+}

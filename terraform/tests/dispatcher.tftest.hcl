@@ -39,6 +39,22 @@ run "service" {
     error_message = "read-only, not root"
   }
   assert {
+    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].linuxParameters.capabilities.drop == ["ALL"]
+    error_message = "no capabilities"
+  }
+  assert {
+    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].healthCheck.command == ["CMD", "/usr/local/bin/dispatcher", "health"]
+    error_message = "the image holds no shell"
+  }
+  assert {
+    condition     = contains([for e in jsondecode(aws_ecs_task_definition.this.container_definitions)[0].environment : "${e.name}=${e.value}"], "GOMEMLIMIT=460MiB")
+    error_message = "nine tenths of the memory"
+  }
+  assert {
+    condition     = jsondecode(aws_iam_role.task[0].assume_role_policy).Statement[0].Condition.StringEquals == { "aws:SourceAccount" = "123456789012" }
+    error_message = "no other account's tasks"
+  }
+  assert {
     condition     = contains([for e in jsondecode(aws_ecs_task_definition.this.container_definitions)[0].environment : "${e.name}=${e.value}"], "DISPATCHER_SHUTDOWN_GRACE=60s")
     error_message = "the grace"
   }
@@ -51,7 +67,7 @@ run "service" {
     error_message = "secrets are no environment"
   }
   assert {
-    condition     = aws_ecs_service.fixed[0].deployment_circuit_breaker[0].rollback
+    condition     = aws_ecs_service.fixed[0].deployment_circuit_breaker[0].enable && aws_ecs_service.fixed[0].deployment_circuit_breaker[0].rollback && aws_ecs_service.fixed[0].deployment_minimum_healthy_percent == 100
     error_message = "a bad deployment goes back"
   }
   assert {
@@ -94,5 +110,31 @@ run "bring_your_own" {
   assert {
     condition     = aws_appautoscaling_policy.backlog[0].target_tracking_scaling_policy_configuration[0].target_value == 500
     error_message = "backlog per task"
+  }
+}
+
+run "autoscaling" {
+  command = plan
+  module {
+    source = "./modules/dispatcher"
+  }
+  variables {
+    routes      = { orders = "https://api.example.com/", ":mails" = "https://api.example.com/" }
+    autoscaling = { min = 3, max = 9 }
+  }
+  assert {
+    condition     = aws_appautoscaling_target.this[0].min_capacity == 3 && aws_appautoscaling_target.this[0].max_capacity == 9 && aws_ecs_service.scaled[0].desired_count == 3
+    error_message = "from 3 to 9"
+  }
+  assert {
+    condition = toset([
+      for m in aws_appautoscaling_policy.backlog[0].target_tracking_scaling_policy_configuration[0].customized_metric_specification[0].metrics :
+      "${m.id} ${one(m.metric_stat[0].metric[0].dimensions[*].value)} ${m.metric_stat[0].metric[0].namespace} ${m.metric_stat[0].metric[0].metric_name}" if !m.return_data
+    ]) == toset(["live \\x3amails queuehook live_dispatchers", "ready0 \\x3amails queuehook ready", "ready1 orders queuehook ready"])
+    error_message = "what the janitor reports"
+  }
+  assert {
+    condition     = one([for m in aws_appautoscaling_policy.backlog[0].target_tracking_scaling_policy_configuration[0].customized_metric_specification[0].metrics : m.expression if m.return_data]) == "(ready0 + ready1) / IF(live > 0, live, 1)"
+    error_message = "for each dispatcher that lives"
   }
 }

@@ -295,3 +295,92 @@ run "retention" {
   expect_failures = [var.log_retention_days]
 }
 
+run "cluster" {
+  command = plan
+  module {
+    source = "./modules/dispatcher"
+  }
+  variables {
+    cluster_arn = "mine"
+  }
+  expect_failures = [var.cluster_arn]
+}
+
+run "execution_role" {
+  command = plan
+  module {
+    source = "./modules/dispatcher"
+  }
+  variables {
+    execution_role_arn = "mine"
+  }
+  expect_failures = [var.execution_role_arn]
+}
+
+run "task_role" {
+  command = plan
+  module {
+    source = "./modules/dispatcher"
+  }
+  variables {
+    task_role_arn = "arn:aws:iam::123456789012:user/mine"
+  }
+  expect_failures = [var.task_role_arn]
+}
+
+run "redis_port" {
+  command = plan
+  module {
+    source = "./modules/dispatcher"
+  }
+  variables {
+    redis = { url = "rediss://redis.example.com:70000/0", port = 70000, security_group_id = "sg-1" }
+  }
+  expect_failures = [var.redis]
+}
+
+run "redis_address" {
+  command = plan
+  module {
+    source = "./modules/dispatcher"
+  }
+  variables {
+    redis = { url = "rediss://redis.example.com:6379/0", cidr_blocks = ["10.0.0.7"] }
+  }
+  expect_failures = [var.redis]
+}
+
+run "memory_between_the_steps" {
+  command = plan
+  module {
+    source = "./modules/dispatcher"
+  }
+  variables {
+    memory = 1500
+  }
+  expect_failures = [var.memory]
+}
+
+run "memory_above_the_last_step" {
+  command = plan
+  module {
+    source = "./modules/dispatcher"
+  }
+  variables {
+    cpu    = 4096
+    memory = 31744
+  }
+  expect_failures = [var.memory]
+}
+
+run "autoscaling_on_a_name_that_CloudWatch_does_not_take" {
+  command = plan
+  module {
+    source = "./modules/dispatcher"
+  }
+  variables {
+    routes      = { "tâches" = "https://api.example.com/" }
+    autoscaling = { max = 4 }
+  }
+  expect_failures = [var.autoscaling]
+}

@@ -29,8 +29,28 @@ run "function" {
     error_message = "one sweep at a time"
   }
   assert {
-    condition     = aws_lambda_function_event_invoke_config.this.maximum_retry_attempts == 0
-    error_message = "no sweep is repeated"
+    condition     = aws_lambda_function_event_invoke_config.this.maximum_retry_attempts == 0 && aws_lambda_function_event_invoke_config.this.maximum_event_age_in_seconds == 60
+    error_message = "no sweep is repeated, none is late"
+  }
+  assert {
+    condition     = aws_lambda_function.this.logging_config[0].log_format == "Text" && aws_lambda_function.this.logging_config[0].log_group == "/queuehook/hooks/janitor"
+    error_message = "the metrics are lines of the log as they are"
+  }
+  assert {
+    condition     = aws_scheduler_schedule.this.schedule_expression == "rate(1 minute)" && aws_scheduler_schedule.this.flexible_time_window[0].mode == "OFF" && aws_lambda_function.this.timeout == 60
+    error_message = "a sweep a minute"
+  }
+  assert {
+    condition     = toset(jsondecode(aws_iam_role_policy.function[0].policy).Statement[2].Action) == toset(jsondecode(aws_iam_role_policy.function[0].policy).Statement[1].Action)
+    error_message = "nothing about interfaces is left to the function"
+  }
+  assert {
+    condition     = jsondecode(aws_iam_role.scheduler[0].assume_role_policy).Statement[0].Condition.StringEquals == { "aws:SourceAccount" = "123456789012", "aws:SourceArn" = "arn:aws:scheduler:eu-west-1:123456789012:schedule-group/default" }
+    error_message = "no other account's schedules"
+  }
+  assert {
+    condition     = jsondecode(aws_iam_role_policy.scheduler[0].policy).Statement[0].Action == "lambda:InvokeFunction" && length(jsondecode(aws_iam_role_policy.scheduler[0].policy).Statement) == 1
+    error_message = "to invoke, and nothing else"
   }
   assert {
     condition     = aws_scheduler_schedule.this.target[0].retry_policy[0].maximum_event_age_in_seconds == 60 && aws_scheduler_schedule.this.target[0].retry_policy[0].maximum_retry_attempts == 0

@@ -173,3 +173,58 @@ run "secret_and_password" {
   }
   expect_failures = [var.redis_password_secret]
 }
+
+run "role" {
+  command = plan
+  module {
+    source = "./modules/janitor"
+  }
+  variables {
+    role_arn = "mine"
+  }
+  expect_failures = [var.role_arn]
+}
+
+run "scheduler_role" {
+  command = plan
+  module {
+    source = "./modules/janitor"
+  }
+  variables {
+    scheduler_role_arn = "mine"
+  }
+  expect_failures = [var.scheduler_role_arn]
+}
+
+run "redis_port" {
+  command = plan
+  module {
+    source = "./modules/janitor"
+  }
+  variables {
+    redis = { url = "rediss://redis.example.com:6379/0", port = 6379.5, security_group_id = "sg-1" }
+  }
+  expect_failures = [var.redis]
+}
+
+run "redis_address" {
+  command = plan
+  module {
+    source = "./modules/janitor"
+  }
+  variables {
+    redis = { url = "rediss://redis.example.com:6379/0", cidr_blocks = ["redis.example.com"] }
+  }
+  expect_failures = [var.redis]
+}
+
+run "key" {
+  command = plan
+  module {
+    source = "./modules/janitor"
+  }
+  variables {
+    kms_key_arn = "alias/mine"
+  }
+  expect_failures = [var.kms_key_arn]
+}

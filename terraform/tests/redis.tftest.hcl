@@ -27,8 +27,20 @@ run "replication_group" {
     error_message = "a full Redis must refuse"
   }
   assert {
-    condition     = aws_elasticache_replication_group.this[0].transit_encryption_enabled && aws_elasticache_replication_group.this[0].multi_az_enabled
-    error_message = "TLS, two zones"
+    condition     = aws_elasticache_replication_group.this[0].transit_encryption_enabled && aws_elasticache_replication_group.this[0].transit_encryption_mode == "required" && aws_elasticache_replication_group.this[0].at_rest_encryption_enabled == "true"
+    error_message = "encrypted on the way and at rest"
+  }
+  assert {
+    condition     = aws_elasticache_replication_group.this[0].multi_az_enabled && aws_elasticache_replication_group.this[0].automatic_failover_enabled && aws_elasticache_replication_group.this[0].num_cache_clusters == 2
+    error_message = "a replica in another zone"
+  }
+  assert {
+    condition     = aws_elasticache_replication_group.this[0].engine == "valkey" && aws_elasticache_parameter_group.this[0].family == "valkey8"
+    error_message = "Valkey, with the parameters of its version"
+  }
+  assert {
+    condition     = aws_elasticache_replication_group.this[0].snapshot_retention_limit == 7 && aws_elasticache_replication_group.this[0].final_snapshot_identifier == "hooks-redis-final"
+    error_message = "snapshots, one at the end"
   }
   assert {
     condition     = !output.cluster

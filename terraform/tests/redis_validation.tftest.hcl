@@ -105,3 +105,13 @@ run "storage" {
   expect_failures = [var.max_storage_gb]
 }
 
+run "key" {
+  command = plan
+  module {
+    source = "./modules/redis"
+  }
+  variables {
+    kms_key_arn = "alias/mine"
+  }
+  expect_failures = [var.kms_key_arn]
+}

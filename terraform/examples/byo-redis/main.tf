@@ -23,5 +23,5 @@ module "queuehook" {
     task_role_arn      = var.task_role_arn
   }
 
-  janitor = { zip_file = var.janitor_zip, reads_secret = true }
+  janitor = { zip_file = var.janitor_zip, zip_hash = filebase64sha256(var.janitor_zip), reads_secret = true }
 }

@@ -20,6 +20,11 @@ variable "queues" {
     condition     = length(var.queues) > 0
     error_message = "queues: want at least one."
   }
+
+  validation {
+    condition     = alltrue([for q in var.queues : can(regex("^[!#-\\[\\]-~]+$", q))])
+    error_message = "queues: want names of printable ASCII without quotes and backslashes, which CloudWatch gets as they are."
+  }
 }
 
 variable "janitor_function_name" {

@@ -1,5 +1,8 @@
 locals {
-  scaled_queues = var.autoscaling == null ? [] : coalesce(var.autoscaling.queues, keys(var.routes))
+  # As the janitor names them to CloudWatch: a colon at the beginning is \x3a.
+  scaled_queues = var.autoscaling == null ? [] : [
+    for queue in coalesce(var.autoscaling.queues, keys(var.routes)) : startswith(queue, ":") ? "\\x3a${substr(queue, 1, -1)}" : queue
+  ]
 }
 
 resource "aws_appautoscaling_target" "this" {

@@ -55,18 +55,33 @@ variable "cluster_arn" {
   description = "ECS cluster to run in; null makes one."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.cluster_arn == null || can(regex("^arn:aws[a-z-]*:ecs:[a-z0-9-]+:[0-9]{12}:cluster/[A-Za-z0-9_-]+$", var.cluster_arn))
+    error_message = "cluster_arn: want the ARN of an ECS cluster."
+  }
 }
 
 variable "execution_role_arn" {
   description = "Role with which ECS pulls the image, reads the secrets and writes the log; null makes one."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.execution_role_arn == null || can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:role/\\S+$", var.execution_role_arn))
+    error_message = "execution_role_arn: want the ARN of a role."
+  }
 }
 
 variable "task_role_arn" {
   description = "Role of the dispatcher itself; null makes one that may invoke invoke_function_arns and nothing else."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.task_role_arn == null || can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:role/\\S+$", var.task_role_arn))
+    error_message = "task_role_arn: want the ARN of a role."
+  }
 }
 
 variable "routes" {
@@ -120,6 +135,16 @@ variable "redis" {
   validation {
     condition     = var.redis.password_secret == null || can(regex("^arn:aws[a-z-]*:(secretsmanager|ssm):", var.redis.password_secret))
     error_message = "redis.password_secret: want the ARN of a secret or of a parameter."
+  }
+
+  validation {
+    condition     = var.redis.port >= 1 && var.redis.port <= 65535 && floor(var.redis.port) == var.redis.port
+    error_message = "redis.port: want a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = alltrue([for block in var.redis.cidr_blocks : can(cidrnetmask(block))])
+    error_message = "redis.cidr_blocks: want IPv4 blocks such as 10.0.0.0/16."
   }
 }
 
@@ -200,8 +225,8 @@ variable "memory" {
   nullable    = false
 
   validation {
-    condition     = var.memory >= 2 * var.cpu && var.memory <= 8 * var.cpu
-    error_message = "memory: Fargate wants 2 to 8 MiB for each CPU unit."
+    condition     = var.memory >= 2 * var.cpu && var.memory <= min(8 * var.cpu, 30720) && (var.memory % 1024 == 0 || var.memory == 512)
+    error_message = "memory: Fargate wants 2 to 8 MiB for each CPU unit, at most 30720: 512 or a multiple of 1024."
   }
 }
 
@@ -255,6 +280,11 @@ variable "autoscaling" {
       && length(setsubtract(try(coalesce(var.autoscaling.queues, []), []), keys(var.routes))) == 0
     )
     error_message = "autoscaling.queues: want at most 8, each with a route; CloudWatch adds up no more in a scaling policy."
+  }
+
+  validation {
+    condition     = var.autoscaling == null || alltrue([for q in try(coalesce(var.autoscaling.queues, keys(var.routes)), []) : can(regex("^[!#-\\[\\]-~]+$", q))])
+    error_message = "autoscaling.queues: want names of printable ASCII without quotes and backslashes, which CloudWatch gets as they are."
   }
 }
 

@@ -17,7 +17,7 @@ variable "tags" {
 }
 
 variable "package" {
-  description = "The program: an image in ECR, or a zip file that holds it under the name bootstrap."
+  description = "The program: an image in ECR, or a zip file that holds it under the name bootstrap, and the file's filebase64sha256, by which a new one under the old name is seen."
   type = object({
     image_uri = optional(string)
     zip_file  = optional(string)
@@ -64,12 +64,22 @@ variable "role_arn" {
   description = "Role of the function; null makes one."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.role_arn == null || can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:role/\\S+$", var.role_arn))
+    error_message = "role_arn: want the ARN of a role."
+  }
 }
 
 variable "scheduler_role_arn" {
   description = "Role with which EventBridge Scheduler invokes the function; null makes one."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.scheduler_role_arn == null || can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:role/\\S+$", var.scheduler_role_arn))
+    error_message = "scheduler_role_arn: want the ARN of a role."
+  }
 }
 
 variable "redis" {
@@ -87,6 +97,16 @@ variable "redis" {
   validation {
     condition     = can(regex("^rediss?://[^\\s@]+$", var.redis.url))
     error_message = "redis.url: want redis:// or rediss:// without user and password."
+  }
+
+  validation {
+    condition     = var.redis.port >= 1 && var.redis.port <= 65535 && floor(var.redis.port) == var.redis.port
+    error_message = "redis.port: want a whole number from 1 to 65535."
+  }
+
+  validation {
+    condition     = alltrue([for block in var.redis.cidr_blocks : can(cidrnetmask(block))])
+    error_message = "redis.cidr_blocks: want IPv4 blocks such as 10.0.0.0/16."
   }
 }
 
@@ -120,6 +140,11 @@ variable "kms_key_arn" {
   description = "Key that encrypts the function's environment; null = Lambda's own."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.kms_key_arn == null || can(regex("^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", var.kms_key_arn))
+    error_message = "kms_key_arn: want the whole ARN of a key, no alias."
+  }
 }
 
 variable "queues" {

@@ -97,6 +97,11 @@ variable "kms_key_arn" {
   description = "Key that encrypts what is at rest; null = ElastiCache's own."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.kms_key_arn == null || can(regex("^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$", var.kms_key_arn))
+    error_message = "kms_key_arn: want the whole ARN of a key, no alias."
+  }
 }
 
 variable "max_storage_gb" {
