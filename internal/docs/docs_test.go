@@ -77,18 +77,23 @@ func anchors(text string) map[string]bool {
 }
 
 func TestVariablesAreKnown(t *testing.T) {
+	for page, text := range pages(t) {
+		checkVariables(t, page, text)
+	}
+}
+
+func checkVariables(t *testing.T, file, text string) {
+	t.Helper()
 	known := map[string]bool{}
 	for _, v := range append(config.DispatcherVariables(), config.JanitorVariables()...) {
 		known[v.Name] = true
 	}
 	name := regexp.MustCompile(`\b(?:DISPATCHER|JANITOR)_[A-Z0-9_]*\*?`)
-	for page, text := range pages(t) {
-		for _, n := range name.FindAllString(text, -1) {
-			stem, isStem := strings.CutSuffix(n, "_*")
-			ok := known[n] || known[strings.TrimSuffix(n, "_FILE")] || isStem && isPrefix(stem, known)
-			if !ok && n != "DISPATCHER_" { // the bare prefix stands for all of them
-				t.Errorf("%s: the configuration knows no %s", page, n)
-			}
+	for _, n := range name.FindAllString(text, -1) {
+		stem, isStem := strings.CutSuffix(n, "_*")
+		ok := known[n] || known[strings.TrimSuffix(n, "_FILE")] || isStem && isPrefix(stem, known)
+		if !ok && n != "DISPATCHER_" { // the bare prefix stands for all of them
+			t.Errorf("%s: the configuration knows no %s", file, n)
 		}
 	}
 }
