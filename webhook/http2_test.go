@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -123,8 +123,28 @@ func TestHTTP2ConnectionCut(t *testing.T) {
 }
 
 func TestHTTP2HangEndsAtTheDeadline(t *testing.T) {
-	_, tg, c := serve2(t, 2, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	together(t, tg, 20, 4, 100*time.Millisecond, func(o delivery.Outcome) { wantReason(t, o, delivery.Timeout) })
+	const rounds, width = 5, 4
+	hanging := make(chan struct{}, width)
+	_, tg, c := serve2(t, 2, func(_ http.ResponseWriter, r *http.Request) {
+		hanging <- struct{}{}
+		<-r.Context().Done()
+	})
+	for range rounds {
+		ctx := newDue(t)
+		go func() {
+			for range width {
+				<-hanging
+			}
+			ctx.end()
+		}()
+		var all sync.WaitGroup
+		for range width {
+			all.Go(func() {
+				wantReason(t, delivery.FromError(tg.Deliver(ctx, newTask("{}", task.Meta{}))), delivery.Timeout)
+			})
+		}
+		all.Wait()
+	}
 	if n := c.opened.Load(); n > 2 {
 		t.Errorf("%d connections", n)
 	}

@@ -118,7 +118,7 @@ func TestLongBodyCostsItsConnectionOnly(t *testing.T) {
 func TestFailureLeavesOtherConnectionsOpen(t *testing.T) {
 	var both sync.WaitGroup
 	both.Add(2)
-	mode := make(chan string, 2)
+	mode, hanging := make(chan string, 2), make(chan struct{}, 1)
 	srv, c := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		switch <-mode {
 		case "both":
@@ -126,6 +126,7 @@ func TestFailureLeavesOtherConnectionsOpen(t *testing.T) {
 			both.Wait()
 		case "hang":
 			_, _ = io.Copy(io.Discard, r.Body)
+			hanging <- struct{}{}
 			<-r.Context().Done()
 		}
 	})
@@ -134,7 +135,9 @@ func TestFailureLeavesOtherConnectionsOpen(t *testing.T) {
 	mode <- "both"
 	together(t, tg, 2, 2, patience, func(o delivery.Outcome) { wantReason(t, o, delivery.OK) })
 	mode <- "hang"
-	together(t, tg, 1, 1, 100*time.Millisecond, func(o delivery.Outcome) { wantReason(t, o, delivery.Timeout) })
+	ctx := newDue(t)
+	go func() { <-hanging; ctx.end() }()
+	wantReason(t, outcome(t, tg.Deliver(ctx, newTask("{}", task.Meta{}))), delivery.Timeout)
 	mode <- "answer"
 	together(t, tg, 1, 1, patience, func(o delivery.Outcome) { wantReason(t, o, delivery.OK) })
 	if n := c.opened.Load(); n != 2 {

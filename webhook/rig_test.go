@@ -66,6 +66,30 @@ func wantReason(t testing.TB, got delivery.Outcome, want delivery.Reason) {
 	}
 }
 
+// due is a context whose deadline comes when end is called, after what it must not come before.
+type due struct {
+	context.Context
+	over chan struct{}
+}
+
+func newDue(t testing.TB) due {
+	t.Helper()
+	return due{t.Context(), make(chan struct{})}
+}
+
+func (d due) end() { close(d.over) }
+
+func (d due) Done() <-chan struct{} { return d.over }
+
+func (d due) Err() error {
+	select {
+	case <-d.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 // conns counts the connections that a server accepted.
 type conns struct{ opened atomic.Int64 }
 
