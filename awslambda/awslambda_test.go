@@ -191,12 +191,11 @@ func TestDeadlineAndShutdown(t *testing.T) {
 		return fakelambda.Answer{}
 	})
 	tg := newTarget(t, s, awslambda.Config{})
-	late, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
+	late := newDue(t)
+	go func() { <-begun; late.end() }()
 	if got := outcome(t, tg.Deliver(late, newTask("{}"))); got.Reason != delivery.Timeout {
 		t.Errorf("got %+v", got)
 	}
-	<-begun
 	stopped, stop := context.WithCancelCause(t.Context())
 	go func() {
 		<-begun

@@ -57,6 +57,30 @@ func outcome(t testing.TB, err error) delivery.Outcome {
 	return delivery.FromError(err)
 }
 
+// due is a context whose deadline comes when end is called, after what it must not come before.
+type due struct {
+	context.Context
+	over chan struct{}
+}
+
+func newDue(t testing.TB) due {
+	t.Helper()
+	return due{t.Context(), make(chan struct{})}
+}
+
+func (d due) end() { close(d.over) }
+
+func (d due) Done() <-chan struct{} { return d.over }
+
+func (d due) Err() error {
+	select {
+	case <-d.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 func always(a fakelambda.Answer) fakelambda.Script {
 	return func(fakelambda.Call) fakelambda.Answer { return a }
 }

@@ -169,6 +169,17 @@ func TestRunGoesOnAfterFailures(t *testing.T) {
 	}
 }
 
+// lives beats until the heart is alive after it, which it is at once unless the machine is too busy to ask in time.
+func (b *bench) lives(h *Heart) {
+	b.Helper()
+	b.eventually("alive after a beat", func() bool {
+		if err := h.Beat(b.ctx); err != nil {
+			b.Fatal(err)
+		}
+		return h.Alive()
+	})
+}
+
 func TestRunEndsWhenFenced(t *testing.T) {
 	t.Parallel()
 	for name, fence := range map[string]func(b *bench, id string){
@@ -185,9 +196,10 @@ func TestRunEndsWhenFenced(t *testing.T) {
 			}
 			old := h.ID()
 			b.register(h)
-			if err := h.Beat(b.ctx); err != nil || h.ID() == old || !h.Alive() {
-				b.Errorf("after a new registration: %v, id %s, alive %v", err, h.ID(), h.Alive())
+			if h.ID() == old {
+				b.Errorf("registered as %s again", old)
 			}
+			b.lives(h)
 		})
 	}
 }
@@ -196,7 +208,7 @@ func TestAliveEndsBeforeAnybodyMaySuspect(t *testing.T) {
 	t.Parallel()
 	b, h, away := beating(t, 40*time.Millisecond, "evalsha")
 	b.register(h)
-	if !h.Alive() {
+	if !h.Alive() && sinceBeat(h) < 100*time.Millisecond {
 		b.Error("not alive after its registration")
 	}
 	away.on.Store(true)
@@ -209,19 +221,18 @@ func TestAliveEndsBeforeAnybodyMaySuspect(t *testing.T) {
 		b.Errorf("given up %s after its last good beat, want 2.5 intervals", since)
 	}
 	away.on.Store(false)
-	if err := h.Beat(b.ctx); err != nil || !h.Alive() || sinceBeat(h) > 10*time.Second {
-		b.Errorf("Beat = %v, alive %v, want it back", err, h.Alive())
-	}
+	b.lives(h)
 	// The margin: two and a half of three intervals.
 	for _, tt := range []struct {
 		ago  time.Duration
 		want bool
 	}{{0, true}, {60 * time.Millisecond, true}, {101 * time.Millisecond, false}, {time.Hour, false}} {
 		h.good.Store(int64(sinceBoot() - tt.ago))
+		got := h.Alive()
 		if tt.want && sinceBeat(h) > 90*time.Millisecond {
 			continue // this machine was too slow to ask
 		}
-		if got := h.Alive(); got != tt.want {
+		if got != tt.want {
 			b.Errorf("%s after the beat: alive %v", tt.ago, got)
 		}
 	}

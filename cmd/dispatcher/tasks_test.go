@@ -43,11 +43,18 @@ func leased(t *testing.T, rdb redis.UniversalClient, queue string, interval time
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks, err := life.Lease(t.Context(), 100)
-	if err != nil {
-		t.Fatal(err)
+	for {
+		tasks, err := life.Lease(t.Context(), 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(tasks) > 0 || heart.Alive() { // else its time may have run out before the lease
+			return life, tasks
+		}
+		if err := heart.Beat(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return life, tasks
 }
 
 func TestEnqueue(t *testing.T) {
