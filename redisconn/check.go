@@ -85,9 +85,13 @@ func explain(ctx context.Context, rdb redis.UniversalClient, err error) error {
 	case redis.IsClusterDownError(err):
 		return fmt.Errorf("%w: its cluster is down", ErrUnreachable)
 	case redis.HasErrorPrefix(err, "NOPERM"):
-		return fmt.Errorf("%w: HELLO or, in a cluster, CLUSTER SLOTS", ErrPermission)
+		return fmt.Errorf("%w: %s", ErrPermission, withheld(err))
+	case redis.HasErrorPrefix(err, "unknown command") && quotes(err, "sentinel"):
+		return fmt.Errorf("%w: no Sentinel answers; leave master_name out of the URL", ErrKind)
 	case redis.HasErrorPrefix(err, "unknown command"):
 		return ErrTooOld
+	case redis.HasErrorPrefix(err, "DB index"):
+		return fmt.Errorf("%w: it has no database of the URL's number", ErrKind)
 	case cluster && errors.As(err, &answer):
 		return fmt.Errorf("%w: no cluster answers; switch cluster mode off (REDIS_CLUSTER)", ErrKind)
 	case errors.As(err, &unverified), alerted(err):
@@ -99,6 +103,16 @@ func explain(ctx context.Context, rdb redis.UniversalClient, err error) error {
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+// withheld names the command that the user may not send, of those that come before all others.
+func withheld(err error) string {
+	for _, command := range []string{"hello", "select", "sentinel"} {
+		if denied(err, command) {
+			return strings.ToUpper(command)
+		}
+	}
+	return "CLUSTER SLOTS"
 }
 
 // alerted reports whether the server ended the connection with a TLS alert: it wants a client certificate, or another.

@@ -113,5 +113,10 @@ func checkPermissions(ctx context.Context, rdb redis.UniversalClient, queue stri
 // denied reports whether the user may not send the command at all. Redis has one code for that and for a key that he may
 // not touch; its text quotes the command in the first case only.
 func denied(err error, command string) bool {
-	return redis.HasErrorPrefix(err, "NOPERM") && strings.Contains(err.Error(), "'"+command)
+	return redis.HasErrorPrefix(err, "NOPERM") && quotes(err, command)
+}
+
+// quotes reports whether Redis's answer names the command. Before 7.0 it quoted what it did not know in another way.
+func quotes(err error, command string) bool {
+	return strings.Contains(err.Error(), "'"+command) || strings.Contains(err.Error(), "`"+command)
 }

@@ -154,6 +154,17 @@ func TestPermissionsAreNamed(t *testing.T) {
 	}
 }
 
+// TestSelectIsNamed is of a command that comes before all others, and only for databases but the first.
+func TestSelectIsNamed(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Config{User: "alice", Password: "sesame", Rules: "~* +@all -config -select"})
+	err := check(t, at(strings.TrimSuffix(s.URL(), "0")+"1"))
+	if !errors.Is(err, redisconn.ErrPermission) || !strings.HasSuffix(err.Error(), ": SELECT") {
+		t.Errorf("Check = %v, want SELECT named", err)
+	}
+	hides(t, err)
+}
+
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]config.Redis{
@@ -249,6 +260,15 @@ func TestWrongKind(t *testing.T) {
 	replica := redistest.Start(t, redistest.Config{Directives: []string{"replicaof 127.0.0.1 " + port}})
 	if err := check(t, at(replica.URL())); !errors.Is(err, redisconn.ErrKind) {
 		t.Errorf("a replica: %v, want ErrKind", err)
+	}
+	for name, c := range map[string]struct{ options, says string }{
+		"a server in the place of its Sentinels": {"/0?master_name=m", "no Sentinel answers; leave master_name out of the URL"},
+		"a database that there is not":           {"/99", "it has no database of the URL's number"},
+	} {
+		err := check(t, at("redis://"+s.Addr()+c.options))
+		if !errors.Is(err, redisconn.ErrKind) || !strings.HasSuffix(err.Error(), ": "+c.says) {
+			t.Errorf("%s: %v, want ErrKind: %s", name, err, c.says)
+		}
 	}
 }
 
