@@ -3,6 +3,10 @@ package awslambda_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -237,6 +241,38 @@ func TestNoEndpoint(t *testing.T) {
 	}
 	if got := deliver(t, tg, newTask("{}")); got.Reason != delivery.Target || got.Unknown || !strings.Contains(got.Detail, "region") {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// The log on standard error has a form, and the SDK would write there past it, as of a host that keeps its credentials.
+func TestTheSDKLogsNothing(t *testing.T) {
+	s := fakelambda.Start(t, always(fakelambda.Answer{}))
+	newTarget(t, s, awslambda.Config{}) // for its environment
+	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer metadata.Close()
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "",
+		"AWS_EC2_METADATA_DISABLED": "false", "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata.URL,
+	} {
+		t.Setenv(name, value)
+	}
+	out, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	stderr := os.Stderr
+	os.Stderr = out
+	defer func() { os.Stderr = stderr }()
+	tg, err := awslambda.New(t.Context(), awslambda.Config{Function: "f"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := deliver(t, tg, newTask("{}")); got.Reason != delivery.Target {
+		t.Errorf("got %+v", got)
+	}
+	if said, err := os.ReadFile(out.Name()); err != nil || len(said) > 0 {
+		t.Errorf("on standard error: %q, %v", said, err)
 	}
 }
 

@@ -53,7 +53,8 @@ func New(ctx context.Context, cfg Config) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new lambda target: %w", err)
 	}
-	environment, err := awsconfig.LoadDefaultConfig(ctx)
+	// The SDK's own logger writes to standard error, past ours; what matters is in its errors.
+	environment, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, fmt.Errorf("new lambda target: %w", err)
 	}
@@ -68,7 +69,6 @@ func New(ctx context.Context, cfg Config) (*Target, error) {
 		lambda: lambda.NewFromConfig(environment, func(o *lambda.Options) {
 			o.Region = region
 			o.Retryer = aws.NopRetryer{}
-			o.Logger = logging.Nop{}
 		}),
 		http: &http.Client{
 			Transport:     transport,

@@ -12,6 +12,7 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/queuehook/queuehook/config"
 )
@@ -57,7 +58,7 @@ func (v *vault) read(ctx context.Context) error {
 }
 
 func (v *vault) fetch(ctx context.Context) (string, error) {
-	environment, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(v.id.Region))
+	environment, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(v.id.Region), awsconfig.WithLogger(logging.Nop{}))
 	if err != nil {
 		return "", err
 	}
