@@ -26,9 +26,6 @@ func (s *section) settings(r *Route) (http, function []string) {
 	s.integer("concurrency", 1, maxConcurrency, &r.Concurrency)
 	s.duration("timeout", tick, forever, &r.Timeout)
 	s.boolean("ordered", &r.Ordered)
-	if r.Ordered {
-		s.onlyOne("concurrency", r.Concurrency)
-	}
 	s.rate(&r.Rate)
 	s.retry(&r.Retry)
 	s.breaker(&r.Breaker)

@@ -173,7 +173,7 @@ func (s *section) foreign(keys []string, wrong, want string) {
 // agree sees to what keys mean together, wherever each comes from, after all were read.
 func (s *section) agree(r *Route) {
 	if r.Ordered {
-		r.Concurrency = 1
+		r.Concurrency = 1 // whatever it says: that there is one in flight is what ordered means
 	}
 	if s.has("lambda") {
 		if r.Invocation.Payload != PayloadSQSEvent {
@@ -183,7 +183,9 @@ func (s *section) agree(r *Route) {
 			r.Invocation.BatchSize, r.Invocation.BatchWait = 1, 0
 		}
 		if r.Ordered {
-			s.onlyOne("batch", r.Invocation.BatchSize)
+			if s.has("batch") && r.Invocation.BatchSize > 1 {
+				s.problem("batch", "is above 1 in an ordered route", "it left out, or ordered: false")
+			}
 			r.Invocation.BatchSize, r.Invocation.BatchWait = 1, 0
 		}
 		return
@@ -208,13 +210,6 @@ func (s *section) agree(r *Route) {
 				s.problem(at, fmt.Sprintf("makes %d a success and a rejection", status), "each status in one list")
 			}
 		}
-	}
-}
-
-// onlyOne refuses what would have an ordered route work on several tasks at once.
-func (s *section) onlyOne(key string, n int) {
-	if s.has(key) && n > 1 {
-		s.problem(key, "is above 1 in an ordered route", "it left out, or ordered: false")
 	}
 }
 

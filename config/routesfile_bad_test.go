@@ -103,7 +103,6 @@ func TestRoutesFileRefuses(t *testing.T) {
 		{webRoute + "  frobnicate: 20s", 4, "frobnicate", "no such key; want one of authorization_file, basic_auth, batch, "},
 		{webRoute + "  'x y': 20s", 4, `"x y"`, "no such key"},
 		{webRoute + "  ordered: 1", 4, "ordered", "is neither true nor false"},
-		{webRoute + "  ordered: true\n  concurrency: 2", 5, "concurrency", "is above 1 in an ordered route"},
 		{webRoute + "  connect_timeout: -1s", 4, "connect_timeout", "is out of range"},
 		{webRoute + "  quick_retries: 11", 4, "quick_retries", "is out of range"},
 		{webRoute + "  retry: {max_attempts: -1}", 4, "retry.max_attempts", "is out of range"},

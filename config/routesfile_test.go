@@ -67,6 +67,7 @@ func TestRoutesFileKeys(t *testing.T) {
 		{webRoute + "  rate: {limit: 100, per: 1m, burst: 20}", func(r *config.Route) { r.Rate = config.Rate{Limit: 100, Per: time.Minute, Burst: 20} }},
 		{webRoute + "  timeout: 1m30s", func(r *config.Route) { r.Timeout = 90 * time.Second }},
 		{webRoute + "  ordered: true", func(r *config.Route) { r.Ordered, r.Concurrency = true, 1 }},
+		{webRoute + "  ordered: true\n  concurrency: 64", func(r *config.Route) { r.Ordered, r.Concurrency = true, 1 }},
 		{webRoute + "  connect_timeout: 20s", func(r *config.Route) { r.HTTP.ConnectTimeout = second }},
 		{webRoute + "  quick_retries: 0", func(r *config.Route) { r.HTTP.QuickRetries = 0 }},
 		{webRoute + "  retry: {max_attempts: 0, max_age: 0, base: 20s, cap: 20s}", func(r *config.Route) {
