@@ -14,12 +14,17 @@ import (
 // reloadEvery is how often the routes file, and the files that it names, are looked at without being told to.
 const reloadEvery = 5 * time.Second
 
-// follow keeps the fleet at what the routes file says, on SIGHUP and when it has changed, until ctx ends. A bad file is
-// refused whole: the old routes go on, and the log and the readiness page say so.
-func (f *fleet) follow(ctx context.Context, cfg config.Dispatcher, log *slog.Logger) error {
+// hangups catches SIGHUP until the process has exited. It means a reload, and is at no moment a reason to die: neither
+// while Redis is asked first, nor while all is being closed, nor without a routes file.
+func hangups() <-chan os.Signal {
 	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGHUP) // without a routes file too: it is no reason to end
-	defer signal.Stop(told)
+	signal.Notify(told, syscall.SIGHUP)
+	return told
+}
+
+// follow keeps the fleet at what the routes file says, when told to and when it has changed, until ctx ends. A bad file is
+// refused whole: the old routes go on, and the log and the readiness page say so.
+func (f *fleet) follow(ctx context.Context, told <-chan os.Signal, cfg config.Dispatcher, log *slog.Logger) error {
 	every := time.NewTicker(reloadEvery)
 	defer every.Stop()
 	for {

@@ -28,6 +28,7 @@ func serve(closing, halting context.Context, cfg config.Dispatcher, log *slog.Lo
 	if err := checkRoutes(closing, cfg.Routes); err != nil {
 		return usage{err}
 	}
+	told := hangups()
 	warn(closing, log, cfg.Warnings)
 	redisconn.LogTo(log)
 	room := len(cfg.Routes)
@@ -71,7 +72,7 @@ func serve(closing, halting context.Context, cfg config.Dispatcher, log *slog.Lo
 		unwatch()
 		return errors.Join(usage{err}, watchers.Wait())
 	}
-	watchers.Go(func() error { return routes.follow(watching, cfg, log) })
+	watchers.Go(func() error { return routes.follow(watching, told, cfg, log) })
 	log.InfoContext(closing, "dispatcher started", "version", version, "queues", queuesOf(cfg.Routes))
 	defer context.AfterFunc(closing, func() {
 		log.InfoContext(closing, "dispatcher stopping", "grace", cfg.ShutdownGrace.String())

@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,4 +59,25 @@ func TestRouteRemoved(t *testing.T) {
 	}
 	gone.Law(t)
 	stays.Law(t)
+}
+
+// TestReloadAtTheStart has the order to reload come before there are routes: Redis takes its time to answer.
+func TestReloadAtTheStart(t *testing.T) {
+	t.Parallel()
+	silent, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	_ = silent.SetDeadline(time.Now().Add(fleet.Patience)) // then Accept says why
+	d := fleet.Launch(t, "redis://"+silent.Addr().String(), "orders=http://127.0.0.1:1")
+	conn, err := silent.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := syscall.Kill(d.PID(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	d.Stop(t)
 }
