@@ -133,12 +133,12 @@ func (c *checker) address(short string, f text) string {
 }
 
 func (c *checker) list(short string, f list) []string {
-	const want = "names parted by spaces, newlines or commas"
+	const want = "names separated by spaces, newlines or commas"
 	if c.isSet(short) && len(f.value) == 0 {
 		c.problem(short, "is set but names nothing", want+", or unset it")
 	}
 	for _, s := range repeated(f.value) {
-		c.problem(short, quote(s)+" stands there twice", "each name once")
+		c.problem(short, quote(s)+" is given twice", "each name once")
 	}
 	c.show(short, strings.Join(f.value, " "))
 	return f.value

@@ -17,7 +17,7 @@ const (
 
 type dispatcherEnv struct {
 	Redis             redisEnv   `split_words:"true"`
-	Routes            routes     `split_words:"true" desc:"queue=target entries parted by spaces, newlines or commas; a target is an http(s) URL or lambda:NAME[:QUALIFIER]; a comma in a URL is written %2C"`
+	Routes            routes     `split_words:"true" desc:"queue=target entries separated by spaces, newlines or commas; a target is an http(s) URL or lambda:NAME[:QUALIFIER]; a comma in a URL is written %2C"`
 	RoutesFile        text       `split_words:"true" desc:"YAML file of routes, beside those of ROUTES; read again on SIGHUP and when it changes"`
 	Concurrency       integer    `split_words:"true" default:"32" desc:"attempts in flight per route and dispatcher, unless the route says otherwise"`
 	Timeout           text       `split_words:"true" default:"20s" desc:"longest time of a whole attempt, the answer's body included"`
@@ -38,14 +38,14 @@ type dispatcherEnv struct {
 }
 
 type signingEnv struct {
-	Secret     secret `split_words:"true" desc:"Standard Webhooks secrets (whsec_...) that sign every request, several parted by spaces"`
+	Secret     secret `split_words:"true" desc:"Standard Webhooks secrets (whsec_...) that sign every request, several separated by spaces"`
 	SecretFile text   `split_words:"true" desc:"file that holds the signing secrets"`
 }
 
 type janitorEnv struct {
 	Redis                  redisEnv `split_words:"true"`
 	RedisPasswordSecretARN text     `split_words:"true" desc:"ARN of the password in AWS Secrets Manager, in the place of REDIS_PASSWORD; :JSON-KEY:: may follow"`
-	Queues                 list     `split_words:"true" desc:"queues to sweep, parted by spaces, newlines or commas; unset = every queue that a dispatcher ever served"`
+	Queues                 list     `split_words:"true" desc:"queues to sweep, separated by spaces, newlines or commas; unset = every queue that a dispatcher ever served"`
 	Grace                  text     `split_words:"true" default:"10s" desc:"time that a dispatcher stays suspect before its tasks are taken"`
 	Batch                  integer  `split_words:"true" default:"100" desc:"tasks moved per call to Redis, at most 100"`
 	Legacy                 boolean  `split_words:"true" default:"false" desc:"also move the tasks of dead redutil workers back to their queues"`

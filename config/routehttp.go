@@ -63,7 +63,7 @@ func (s *section) headers(h *HTTP) {
 			in.problem(name, "is not for a route to set", want)
 			continue
 		case seen[key]:
-			in.problem(name, "stands there twice", "each header once")
+			in.problem(name, "is given twice", "each header once")
 			continue
 		}
 		seen[key] = true
@@ -158,7 +158,7 @@ func (s *section) proxy(h *HTTP) {
 	}
 }
 
-// parseURL answers what is wrong with a URL, without a word of it.
+// parseURL returns what is wrong with a URL, without a word of it.
 func parseURL(raw string) (u *url.URL, wrong string) {
 	if !strings.HasPrefix(strings.ToLower(raw), "http://") && !strings.HasPrefix(strings.ToLower(raw), "https://") {
 		return nil, "is no http or https URL"

@@ -7,7 +7,7 @@ import (
 )
 
 const routeForm = "queue=https://host/path, queue=http://host/path, queue=lambda:NAME[:QUALIFIER] or " +
-	"queue=lambda:ARN, parted by spaces, newlines or commas (a comma in a URL is written %2C)"
+	"queue=lambda:ARN, separated by spaces, newlines or commas (a comma in a URL is written %2C)"
 
 // parseRoutes reads entries of the form queue=target. Its errors hold no part of a target, and a queue's name only
 // where a target follows it: what a stray comma or space cut out of a URL can be a password. It answers all that is

@@ -36,7 +36,7 @@ func TestRoutesFileRefuses(t *testing.T) {
 		{webRoute + "  headers:\n    X-A: a${TOKEN", 5, "headers.X-A", "has a $ that begins no ${NAME}"},
 		{webRoute + "  headers:\n    X-A: a$", 5, "headers.X-A", "has a $ that begins no ${NAME}"},
 		{webRoute + "  headers:\n    '${TOKEN}': a", 5, "headers", "has an illegal name"},
-		{webRoute + "  headers:\n    X-A: 1\n    x-a: 2", 6, "headers.x-a", "stands there twice"},
+		{webRoute + "  headers:\n    X-A: 1\n    x-a: 2", 6, "headers.x-a", "is given twice"},
 		{webRoute + "  headers:\n    dispatch-x: 1", 5, "headers.dispatch-x", "is not for a route to set"},
 		{webRoute + "  headers:\n    Host: 1", 5, "headers.Host", "is not for a route to set"},
 		{webRoute + "  headers:\n    X-A: [" + marker + "]", 5, "headers.X-A", "is not a single value"},

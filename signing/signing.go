@@ -13,7 +13,7 @@ import (
 )
 
 // Form is how Parse wants secrets to be written.
-const Form = "whsec_ and 24 to 64 bytes in padded base64, several parted by spaces or newlines"
+const Form = "whsec_ and 24 to 64 bytes in padded base64, several separated by spaces or newlines"
 
 const (
 	prefix = "whsec_"
@@ -26,8 +26,8 @@ const (
 // Secret is a symmetric key. It prints, logs and marshals as "(redacted)". The zero Secret is none.
 type Secret struct{ key string }
 
-// Parse reads one or more secrets, parted by white space, in the Form that Standard Webhooks asks for. Its error says
-// which secret is wrong, and no part of it; it is the end of a sentence that begins with where they stand.
+// Parse reads one or more secrets, separated by white space, in the Form that Standard Webhooks asks for. Its error says
+// which secret is wrong without showing any of it. It completes a sentence that begins with where the secrets are from.
 func Parse(text string) ([]Secret, error) {
 	var all []Secret
 	for i, word := range strings.Fields(text) {
@@ -50,8 +50,8 @@ func Parse(text string) ([]Secret, error) {
 	return all, nil
 }
 
-// Sign answers the signature, version 1, of a message at a time in seconds since 1970: whoever knows the secret can tell
-// that payload, id and time come from one who knows it too.
+// Sign returns the signature, version 1, of a message with this id, at this time in seconds since 1970. Whoever knows the
+// secret can verify that payload, id and time come from somebody who knows it too.
 func (s Secret) Sign(id, timestamp string, payload []byte) string {
 	mac := hmac.New(sha256.New, []byte(s.key))
 	_, _ = io.WriteString(mac, id+"."+timestamp+".") // a hash takes everything

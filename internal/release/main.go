@@ -29,7 +29,7 @@ func status() int {
 	flag.StringVar(&r.version, "version", "", "version to stamp into the programs")
 	flag.StringVar(&r.out, "out", "dist", "folder for what is built; what it held before is removed")
 	flag.StringVar(&r.sbom, "sbom", "", "the program cyclonedx-gomod")
-	built := flag.String("platforms", platforms, "what to build for: os/arch, parted by commas")
+	built := flag.String("platforms", platforms, "what to build for: os/arch, separated by commas")
 	epoch := flag.String("time", "0", "modification time of every archived file, in seconds since 1970")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -66,7 +66,7 @@ func (r *release) parse(platforms, epoch string) error {
 	for word := range strings.SplitSeq(platforms, ",") {
 		system, arch, ok := strings.Cut(word, "/")
 		if !ok {
-			return fmt.Errorf("-platforms %q: want os/arch, parted by commas", word)
+			return fmt.Errorf("-platforms %q: want os/arch, separated by commas", word)
 		}
 		r.platforms = append(r.platforms, platform{system, arch})
 	}
