@@ -71,9 +71,8 @@ type StatusRange struct{ Low, High int }
 // Compat names whose headers are sent beside our own.
 type Compat string
 
-// The values of HTTP.Compat.
+// The values of HTTP.Compat; empty = none.
 const (
-	CompatNone        Compat = ""
 	CompatSQSD        Compat = "aws-sqsd"    // X-Aws-Sqsd-*, as an Elastic Beanstalk worker gets them
 	CompatCloudEvents Compat = "cloudevents" // ce-*, binary mode
 )
@@ -106,14 +105,14 @@ const (
 	defaultPause          = 30 * time.Second
 )
 
-// NewRoute answers a route that has the environment's values.
+// NewRoute returns a route that has the environment's values.
 func (d Dispatcher) NewRoute(queue string, target Target) Route {
 	r := d.routeDefaults()
 	r.Queue, r.Target = queue, target
 	return r.narrow()
 }
 
-// routeDefaults answers what every route begins with, be its target a URL or a function.
+// routeDefaults returns what every route begins with, be its target a URL or a function.
 func (d Dispatcher) routeDefaults() Route {
 	return Route{
 		Concurrency: d.Concurrency,
@@ -141,7 +140,7 @@ func (r Route) narrow() Route {
 	return r
 }
 
-// clone answers a route that shares nothing that can be changed.
+// clone returns a route that shares nothing that can be changed.
 func (r Route) clone() Route {
 	r.Retry.Schedule = slices.Clone(r.Retry.Schedule)
 	r.HTTP.Headers = maps.Clone(r.HTTP.Headers)

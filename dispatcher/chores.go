@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/queuehook/queuehook/delivery"
+	"github.com/queuehook/queuehook/heartbeat"
 	"github.com/queuehook/queuehook/janitor"
 	"github.com/queuehook/queuehook/lifecycle"
 )
@@ -52,12 +53,12 @@ func (d *Dispatcher) lookDeep(ctx context.Context, deep *lifecycle.Deep) (again 
 		d.cfg.Observer.RedisError("sweep")
 	}
 	if found.Suspects > 0 {
-		again = graceBeats * d.cfg.Interval
+		again = heartbeat.GraceBeats * d.cfg.Interval
 	}
 	return again, err
 }
 
-// trim deletes what retention no longer keeps, counted and logged.
+// trim deletes the dead letters that retention does not keep, counts and logs them.
 func (d *Dispatcher) trim(ctx context.Context, queue *lifecycle.Queue) error {
 	n, err := queue.Trim(ctx, d.cfg.Retention.MaxAge, d.cfg.Retention.MaxCount)
 	if n > 0 {

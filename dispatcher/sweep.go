@@ -9,9 +9,6 @@ import (
 	"github.com/queuehook/queuehook/lifecycle"
 )
 
-// graceBeats is the grace of a dispatcher whose own is not known, in our intervals.
-const graceBeats = 2
-
 // sweep runs the janitor until ctx ends; the channel is closed when it has stopped. It looks at others only while this
 // dispatcher's own beat is good.
 func (d *Dispatcher) sweep(ctx context.Context) (stopped <-chan struct{}, err error) {
@@ -31,7 +28,7 @@ func (d *Dispatcher) sweep(ctx context.Context) (stopped <-chan struct{}, err er
 	watched := counted{queue, detector, d.cfg.Observer}
 	j, err := janitor.New(janitor.Config{
 		Detector: watched, Sweeper: watched, Hooks: d.cfg.Hooks,
-		Grace: graceBeats * d.cfg.Interval, CrashLimit: d.cfg.CrashLimit, Interval: d.cfg.Interval,
+		Grace: heartbeat.GraceBeats * d.cfg.Interval, CrashLimit: d.cfg.CrashLimit, Interval: d.cfg.Interval,
 		Chores: d.chores(queue), Alive: d.beating, Observe: d.swept, Logger: d.cfg.Logger,
 	})
 	if err != nil {

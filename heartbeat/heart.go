@@ -1,5 +1,6 @@
-// Package heartbeat keeps account of which dispatchers of a queue live. A dispatcher's Heart moves its alive-until time
-// on; a Detector names those that stopped. Both go by the Redis server's clock alone, so hosts may disagree on the time.
+// Package heartbeat keeps account of which dispatchers of a queue are alive. A dispatcher's Heart moves its alive-until
+// time on; a Detector names those whose time has run out. Only the Redis server's clock decides, so hosts may disagree on
+// the time.
 package heartbeat
 
 import (
@@ -19,11 +20,11 @@ import (
 	"github.com/queuehook/queuehook/keyspace"
 )
 
-// The time to live and the grace, in beats. A dispatcher is suspected when TTL has passed without a beat, and its tasks
-// are taken when it stays away for Grace more.
+// The time to live and the grace of a dispatcher, in its intervals. It is suspected when the time to live has passed
+// without a beat, and its tasks are taken when it stays silent for the grace.
 const (
 	ttlBeats   = 3
-	graceBeats = 2
+	GraceBeats = 2
 )
 
 // MinInterval is the least time between beats.
@@ -36,27 +37,28 @@ const minPatience = 250 * time.Millisecond
 const maxRetry = time.Second
 
 var (
-	// ErrFenced is answered when the dispatcher was given up: its tasks are being taken back, or have been. It settles
-	// what it still has and registers anew.
+	// ErrFenced is returned when the dispatcher was given up: its tasks are being taken back, or have been. It should
+	// settle what it still has and register anew.
 	ErrFenced = errors.New("dispatcher is fenced")
-	// ErrBusy is answered while tasks are in flight, and nothing was forgotten.
+	// ErrBusy is returned while the dispatcher has tasks in flight; it was not forgotten.
 	ErrBusy = errors.New("dispatcher holds tasks")
 )
 
 // Config says how a heart beats.
 type Config struct {
-	// Interval is the time between beats, at least MinInterval; 0 = 5 s. The time to live is three of them, the grace two.
+	// Interval is the time between beats, at least MinInterval; 0 = 5 s. The time to live is three intervals, the grace
+	// two.
 	Interval time.Duration
-	// Info describes the dispatcher to whoever lists them. Its Interval, TTL and Grace are filled in.
+	// Info describes the dispatcher to whoever lists dispatchers. Its Interval, TTL and Grace are filled in.
 	Info Info
-	// Observe is told of each beat, registrations included, when it was sent by this process's clock and how it went;
-	// nil = nobody is.
+	// Observe is told of each beat and registration: when it was sent, by this process's clock, and how it went;
+	// nil = nobody is told.
 	Observe func(at time.Time, err error)
 	// Logger gets failed beats; nil = slog.Default().
 	Logger *slog.Logger
 }
 
-// Info is what is known of a dispatcher besides its tick.
+// Info is what is known of a dispatcher besides its tick. Interval, TTL and Grace are in ms.
 type Info struct {
 	Host        string    `json:"host,omitempty"`
 	PID         int       `json:"pid,omitempty"`
@@ -106,12 +108,12 @@ func New(rdb redis.UniversalClient, queue string, cfg Config) (*Heart, error) {
 	ttl := ttlBeats * cfg.Interval
 	cfg.Info.Interval = cfg.Interval.Milliseconds()
 	cfg.Info.TTL = ttl.Milliseconds()
-	cfg.Info.Grace = (graceBeats * cfg.Interval).Milliseconds()
+	cfg.Info.Grace = (GraceBeats * cfg.Interval).Milliseconds()
 	return &Heart{rdb: rdb, keys: keys, cfg: cfg, ttl: ttl, fresh: make(chan struct{})}, nil
 }
 
-// Register announces the dispatcher under an id minted for this call: after a lost reply nobody can tell whether an id
-// was taken, and one that was is forgotten by a sweep.
+// Register announces the dispatcher under an id that is made for this call. After a lost reply nobody can tell whether
+// the id was registered; call it again, and a sweep forgets the earlier id.
 func (h *Heart) Register(ctx context.Context) error {
 	at := time.Now()
 	err := h.register(ctx)
@@ -138,10 +140,10 @@ func (h *Heart) register(ctx context.Context) error {
 	return nil
 }
 
-// ID is the id that the last Register minted.
+// ID is the id that the last successful Register made.
 func (h *Heart) ID() string { return h.id }
 
-// Beat moves the dispatcher's alive-until time on by one time to live. ErrFenced when it was given up.
+// Beat makes the dispatcher alive for one time to live from now. ErrFenced when it was given up.
 func (h *Heart) Beat(ctx context.Context) error {
 	at := time.Now()
 	err := h.beat(ctx)
@@ -163,8 +165,8 @@ func (h *Heart) beat(ctx context.Context) error {
 	return nil
 }
 
-// Run beats until ctx ends, then returns nil, or until the dispatcher is fenced, then returns ErrFenced. A failed beat
-// is tried again within the interval.
+// Run beats until ctx ends, and then returns nil, or until the dispatcher is fenced, and then returns ErrFenced. A failed
+// beat is tried again within the interval.
 func (h *Heart) Run(ctx context.Context) error {
 	failures := 0
 	wait := h.cfg.Interval
@@ -192,22 +194,22 @@ func (h *Heart) Run(ctx context.Context) error {
 	}
 }
 
-// beatWithin gives up on a silent connection in time for another beat on a fresh one.
+// beatWithin is Beat, but gives up on a silent connection in time for another beat on a fresh one.
 func (h *Heart) beatWithin(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return h.Beat(ctx)
 }
 
-// Deregister forgets the dispatcher. ErrBusy while it holds tasks: then it stays known, so that a sweep finds them.
-// ErrFenced when it had been given up: it is forgotten all the same.
+// Deregister forgets the dispatcher. ErrBusy while it holds tasks: it stays known then, so that a sweep finds them.
+// ErrFenced when it had been given up; it is forgotten all the same.
 func (h *Heart) Deregister(ctx context.Context) error {
 	return deregister(ctx, h.rdb, h.keys, h.id)
 }
 
-// Alive says that the dispatcher is registered and may start work: by its own clock, which counts time spent suspended,
-// nobody can have suspected it yet. It goes by the time before the last good beat was sent, less half an interval of
-// margin.
+// Alive says that the dispatcher is registered and may start work: nobody can have suspected it yet. It goes by this
+// machine's clock, which counts time spent suspended, from before the last good beat was sent, with a margin of half an
+// interval.
 func (h *Heart) Alive() bool {
 	good := h.good.Load()
 	return good != 0 && sinceBoot()-time.Duration(good) < h.ttl-h.cfg.Interval/2
@@ -228,8 +230,8 @@ func (h *Heart) beaten(sent time.Duration) {
 	h.fresh = make(chan struct{})
 }
 
-// list notes the queue in the set of all queues, once. That key has a slot of its own, hence a command of its own; when
-// it fails the next beat tries again.
+// list adds the queue to the set of all queues, once. That key has a cluster slot of its own, so it takes a command of its
+// own; when that fails the next beat tries again.
 func (h *Heart) list(ctx context.Context) {
 	if h.listed.Load() {
 		return

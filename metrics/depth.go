@@ -13,29 +13,29 @@ const depthInterval = 5 * time.Second
 // causePaused is the cause that an operator makes; it holds for the whole fleet, so the depths tell it.
 const causePaused = "paused"
 
-// Depth is how much of a queue is where.
+// Depth is how many of a queue's tasks are where.
 type Depth struct {
 	Ready, Delayed, Dead int64
 	OldestReady          time.Duration
 	Paused               bool
 }
 
-// Poll keeps the depths of one queue on the page. They are the fleet's, and every dispatcher shows them: a query takes
-// the max over dispatchers, not the sum.
+// Poll keeps the depths of one queue on the page. They are those of the whole fleet, and every dispatcher shows them: a
+// query must take the max over dispatchers, not the sum.
 type Poll struct {
 	m     *Metrics
 	queue string
 	read  func(context.Context) (Depth, error)
 }
 
-// Poll returns the poll of a queue whose depth read tells.
+// Poll returns the poll of a queue; read reads its depth.
 func (m *Metrics) Poll(queue string, read func(context.Context) (Depth, error)) *Poll {
 	return &Poll{m: m, queue: queue, read: read}
 }
 
-// Run looks every 5 s until ctx ends, then takes the depths off the page, unless another poll of the queue runs: the route
-// that came in this one's place. Looks that fail are counted, as OpDepth, and else passed over: whatever fails here fails
-// the deliveries too, which tell why.
+// Run looks every 5 s until ctx ends. Then it takes the depths off the page, unless another poll of the queue runs, that
+// of a route that replaces this one. Looks that fail are counted and otherwise ignored: what makes them fail makes leasing
+// fail too, and that is logged. It returns nil.
 func (p *Poll) Run(ctx context.Context) error {
 	p.count(1)
 	defer p.count(-1)
@@ -60,7 +60,7 @@ func (p *Poll) Look(ctx context.Context) error {
 	if err != nil {
 		p.drop()
 		if ctx.Err() == nil {
-			p.m.RedisError(OpDepth)
+			p.m.RedisError(opDepth)
 		}
 		return err
 	}

@@ -81,7 +81,7 @@ func TestDepthsGoWhileRedisIsAway(t *testing.T) {
 			if got := depths(t, m); len(got) != series {
 				t.Errorf("%s: %v, want %d series", when, got, series)
 			}
-			if got := values(scrape(t, m)["dispatcher_redis_errors_total"])[metrics.OpDepth]; got != failures {
+			if got := values(scrape(t, m)["dispatcher_redis_errors_total"])["depth"]; got != failures {
 				t.Errorf("%s: %v failures counted, want %v", when, got, failures)
 			}
 		}

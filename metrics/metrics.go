@@ -1,6 +1,6 @@
 // Package metrics names every metric and holds its value. All of them are in one private registry, so two dispatchers
-// may live in one process. Labels are queues, targets as scheme://host, and closed sets that are there from the start
-// at 0, so that a rate over a first failure is not lost; an id or a URL is never one.
+// may live in one process. Labels are queues, targets as scheme://host, and closed sets of values, never ids or URLs. The
+// closed sets are there from the start at 0, so that a rate shows the first failure too.
 package metrics
 
 import (
@@ -15,7 +15,7 @@ import (
 
 const namespace = "dispatcher"
 
-// Metrics are one dispatcher's. Its methods may be called by many goroutines.
+// Metrics are those of one process. Its methods may be called by many goroutines.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -81,26 +81,26 @@ func New(version string) *Metrics {
 // Gatherer is what a metrics page reads.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
-// What a call of Redis was for.
+// What a call to Redis was for: the words of dispatcher.Observer, and those of this package.
 const (
-	OpBeat   = "beat"  // and register
-	OpLease  = "lease" // and adopt
-	OpWait   = "wait"
-	OpSettle = "settle"
-	OpSweep  = "sweep" // and looking for the dead, or for what meddling left behind
-	OpTrim   = "trim"
-	OpDepth  = "depth"
-	OpOther  = "other"
+	opBeat   = "beat"  // and register
+	opLease  = "lease" // and adopt
+	opWait   = "wait"
+	opSettle = "settle"
+	opSweep  = "sweep" // and looking for the dead, or for what meddling left behind
+	opTrim   = "trim"
+	opDepth  = "depth"
+	opOther  = "other"
 )
 
 func ops() []string {
-	return []string{OpBeat, OpLease, OpWait, OpSettle, OpSweep, OpTrim, OpDepth, OpOther}
+	return []string{opBeat, opLease, opWait, opSettle, opSweep, opTrim, opDepth, opOther}
 }
 
-// RedisError counts a call that failed. An op that is none of the constants is counted as OpOther.
+// RedisError counts a call that failed. An op that is not one of those above counts as "other".
 func (m *Metrics) RedisError(op string) {
 	if !slices.Contains(ops(), op) {
-		op = OpOther
+		op = opOther
 	}
 	m.redisErrors.WithLabelValues(op).Inc()
 }
@@ -112,8 +112,8 @@ func (m *Metrics) snapshot() []*Route {
 	return slices.Collect(maps.Keys(m.routes))
 }
 
-// heartbeat tells the time of the last good beat of the route for which it is longest ago, since one route without a
-// heartbeat is enough to lose its tasks to a sweep. It is 0 while a route never had one, and absent without routes.
+// heartbeat is the time of the last good beat of the route for which it is longest ago, since a single route without
+// heartbeat loses its tasks to a sweep. It is 0 while a route has had none, and absent without routes.
 type heartbeat struct {
 	m    *Metrics
 	desc *prometheus.Desc

@@ -117,8 +117,8 @@ func TestEveryLabelIsThereFromTheStart(t *testing.T) {
 		}
 	}
 	for _, op := range []string{
-		metrics.OpBeat, metrics.OpLease, metrics.OpWait, metrics.OpSettle, metrics.OpSweep, metrics.OpTrim,
-		metrics.OpDepth, metrics.OpOther,
+		"beat", "lease", "wait", "settle", "sweep", "trim",
+		"depth", "other",
 	} {
 		m.RedisError(op)
 	}
@@ -158,7 +158,7 @@ func TestRoute(t *testing.T) {
 	r.LeaseLost()
 	r.InFlight(3)
 	r.InFlight(-1)
-	m.RedisError(metrics.OpLease)
+	m.RedisError("lease")
 	m.RedisError("ECONNREFUSED 10.0.0.1")
 
 	page := scrape(t, m)

@@ -9,8 +9,8 @@ import (
 	"github.com/queuehook/queuehook/delivery"
 )
 
-// Route observes one route. Its methods may be called by many goroutines; after Forget they do no harm, and what they
-// are told is shown nowhere.
+// Route observes one route: it is a dispatcher.Observer. Its methods may be called by many goroutines. After Forget they
+// do no harm, and what they are told is not shown.
 type Route struct {
 	m             *Metrics
 	queue, target string
@@ -47,8 +47,8 @@ func ends() []end {
 	return all
 }
 
-// Route returns the observer of the route from queue to target, which is shown as given: scheme://host for a URL, never
-// its path. While a route is replaced, the old and the new one may exist side by side and count together.
+// Route returns the observer of the route from queue to target. The target is shown as given: scheme://host for a URL,
+// never its path. While a route is replaced, the old and the new one may exist side by side and count together.
 func (m *Metrics) Route(queue, target string) *Route {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +76,7 @@ func (m *Metrics) Route(queue, target string) *Route {
 	return r
 }
 
-// Attempt counts a delivery that ended so, after this time.
+// Attempt counts a delivery by how it ended, and the time that it took.
 func (r *Route) Attempt(s delivery.Settlement, reason delivery.Reason, took time.Duration) {
 	if c, known := r.attempts[end{s, reason}]; known {
 		c.Inc()
@@ -86,8 +86,8 @@ func (r *Route) Attempt(s delivery.Settlement, reason delivery.Reason, took time
 	r.duration.Observe(took.Seconds())
 }
 
-// Completed counts a task that was delivered, so long after it was enqueued or, raw, first leased. The two moments may
-// come from two clocks: a lag below zero counts as zero.
+// Completed counts a delivered task; lag is the time since it was enqueued or, for a raw one, first leased. The two moments
+// may come from two clocks: a lag below zero counts as zero.
 func (r *Route) Completed(lag time.Duration) {
 	r.completed.Inc()
 	r.lag.Observe(max(0, lag).Seconds())
