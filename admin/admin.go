@@ -1,4 +1,4 @@
-// Package admin is what a dispatcher shows of itself over HTTP: whether it lives, whether it takes on work, and its
+// Package admin is what a dispatcher shows of itself over HTTP: whether it is alive, whether it takes on work, and its
 // metrics. These pages are open to everyone who can reach the address, so they hold no secret, payload or target URL.
 package admin
 
@@ -30,12 +30,12 @@ const (
 type Config struct {
 	// Addr is the host:port to listen on; an empty host is every interface, port 0 one that the kernel picks.
 	Addr string
-	// Ready is nil while tasks can be leased, or says why not, as in "starting", "draining" or "redis: connection refused".
-	// Strangers read its text. It should answer at once, from what is known; nil = always ready.
+	// Ready returns nil while tasks can be leased, else why not, such as "starting", "draining" or "redis: connection
+	// refused". Strangers read its text. It should return at once, from what is known; nil = always ready.
 	Ready func(context.Context) error
-	// Note is what the readiness page adds when all is well, one line, empty = nothing; nil = never.
+	// Note returns one line that the readiness page adds when all is well, or nothing; nil = nothing.
 	Note func() string
-	// Loops are those that must go on; nil = none.
+	// Loops are those that /healthz watches; nil = none.
 	Loops *Loops
 	// Metrics is what /metrics shows; nil = nothing.
 	Metrics prometheus.Gatherer
@@ -50,7 +50,7 @@ type Server struct {
 	listener net.Listener
 }
 
-// New returns the server of these pages. It listens to nothing yet.
+// New returns the server of these pages. It does not listen yet.
 func New(cfg Config) *Server {
 	if cfg.Ready == nil {
 		cfg.Ready = func(context.Context) error { return nil }
@@ -75,8 +75,8 @@ func New(cfg Config) *Server {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Listen takes the address, so that one in use is known before anything else starts. Call it once, then
-// Run, which gives it back.
+// Listen takes the address, so that an address in use shows before anything else starts. Call it once, and then Run,
+// which gives the address back.
 func (s *Server) Listen(ctx context.Context) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", s.cfg.Addr)
@@ -95,8 +95,8 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Run serves until ctx ends, then lets answers under way end for 3 s at most and returns nil. Any other end is an
-// error. Without Listen before, it listens first. It owns the listener and runs once.
+// Run serves until ctx ends, gives answers under way at most 3 s to end, and returns nil. Any other end is an error.
+// Without an earlier Listen, it listens first. It owns the listener and runs once.
 func (s *Server) Run(ctx context.Context) error {
 	if s.listener == nil {
 		if err := s.Listen(ctx); err != nil {

@@ -14,9 +14,10 @@ import (
 // checkTimeout bounds a check, below the default of `docker run --health-timeout`, 30 s.
 const checkTimeout = 5 * time.Second
 
-// Check asks the dispatcher that listens on addr, as host:port in its own configuration, whether its loops go on; nil
-// when they do, and when addr is empty, since then there is nobody to ask. It goes by /healthz and not by /readyz: what
-// asks is a container's health check, and a restart neither brings Redis back nor should cut a drain short.
+// Check asks the dispatcher that listens on addr, the host:port of its own configuration, whether its loops make progress.
+// It returns nil when they do, and when addr is empty, since then there is nobody to ask. It asks /healthz and not
+// /readyz, because it is for a container's health check: a restart would not bring Redis back, and must not cut a stop
+// short.
 func Check(ctx context.Context, addr string) error {
 	if addr == "" {
 		return nil
@@ -75,7 +76,7 @@ func nearby(addr string) ([]string, error) {
 	}
 }
 
-// dialFirst answers a connection to the first address that takes one.
+// dialFirst returns a connection to the first address that takes one.
 func dialFirst(ctx context.Context, addrs []string) (net.Conn, error) {
 	var d net.Dialer
 	var errs []error

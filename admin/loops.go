@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Loops knows which of the process's loops go on. The zero Loops knows of none. Its methods may be called by many
+// Loops knows which of the process's loops make progress. The zero Loops has none. Its methods may be called by many
 // goroutines.
 type Loops struct {
 	mu    sync.Mutex
 	loops map[*Loop]struct{}
 }
 
-// Loop is one loop, which says by Beat that it goes on. Its methods may be called by many goroutines.
+// Loop is one loop, which reports its progress by Beat. Its methods may be called by many goroutines.
 type Loop struct {
 	in       *Loops
 	name     string
@@ -21,9 +21,9 @@ type Loop struct {
 	last     time.Time // guarded by in.mu
 }
 
-// Watch adds a loop of this name, which strangers can read on /healthz. It counts as stuck when its last Beat, or
-// Watch itself, is longer ago than patience: several times what a round takes at worst, timeouts included, since a
-// stuck loop gets the process restarted. Time while the host is suspended does not count.
+// Watch adds a loop of this name, which strangers can read on /healthz. The loop counts as stuck when its last Beat, or
+// Watch itself, is longer ago than patience. That should be several times what a round takes at worst, timeouts included,
+// since a stuck loop gets the process restarted. Time while the host is suspended does not count.
 func (ls *Loops) Watch(name string, patience time.Duration) *Loop {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -35,21 +35,21 @@ func (ls *Loops) Watch(name string, patience time.Duration) *Loop {
 	return l
 }
 
-// Beat says that the loop goes on.
+// Beat says that the loop makes progress.
 func (l *Loop) Beat() {
 	l.in.mu.Lock()
 	defer l.in.mu.Unlock()
 	l.last = time.Now()
 }
 
-// Done says that the loop has ended as it should. It is not watched any more.
+// Done says that the loop has ended as it should. It is no longer watched.
 func (l *Loop) Done() {
 	l.in.mu.Lock()
 	defer l.in.mu.Unlock()
 	delete(l.in.loops, l)
 }
 
-// Stuck answers the names of the loops that do not go on, sorted.
+// Stuck returns the names of the loops that make no progress, sorted.
 func (ls *Loops) Stuck() []string {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -40,21 +40,21 @@ type Config struct {
 	Function, Qualifier string
 	// Region is the environment's by default.
 	Region string
-	// Async hands tasks over: they are done when Lambda accepted them.
+	// Async makes asynchronous calls: a task is done when Lambda has accepted it.
 	Async bool
 	// Payload is PayloadRaw by default.
 	Payload Payload
-	// BatchSize is the most tasks in one call, 1 by default, and BatchWait the longest that a task waits for others. More
-	// than 1 is for PayloadSQSEvent.
+	// BatchSize is how many tasks one call has at most, 1 by default; more than 1 only with PayloadSQSEvent. BatchWait is
+	// how long a task waits for others at most.
 	BatchSize int
 	BatchWait time.Duration
 	// Concurrency bounds the calls under way, and the connections, busy and idle; 32 by default.
 	Concurrency int
 	// Timeout bounds a call for PayloadSQSEvent, whose tasks may have waited for it; 20 s by default.
 	Timeout time.Duration
-	// MaxAttempts is told to the function, unless the task has its own; 0 is no limit.
+	// MaxAttempts is what the function is told, unless the task has a limit of its own; 0 = no limit.
 	MaxAttempts int
-	// MaxRetryAfter bounds what Lambda may ask for; 0 means one hour.
+	// MaxRetryAfter bounds what Lambda may ask for; 0 = one hour.
 	MaxRetryAfter time.Duration
 }
 
@@ -88,15 +88,15 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// Slots is how many tasks may be delivered at once, so that as many batches as there may be calls can be full. Batches of
-// thousands are fewer at a time: all their tasks are in memory. Where payloads are large, Bytes is the narrower bound.
+// Slots is how many tasks should be delivered at once, so that all calls can have full batches. There are fewer slots for
+// batches of thousands, since all their tasks are in memory. Where payloads are large, Bytes is the narrower bound.
 func (c Config) Slots() int { return max(c.Concurrency, min(c.Concurrency*c.BatchSize, maxSlots)) }
 
-// Bytes is how many bytes of payloads may be delivered at once: as many as all calls can carry. More would only wait here.
+// Bytes is how many bytes of payloads should be delivered at once: as many as all calls can carry. More would only wait.
 func (c Config) Bytes() int { return c.Concurrency * c.limit() }
 
-// Patience is how long a Deliver may take: a call, and for batches the wait for others and for a call of the last batch
-// to end.
+// Patience is how long a Deliver may take: one call, and with batches also the wait for other tasks and for an earlier
+// call to end.
 func (c Config) Patience() time.Duration {
 	if c.BatchSize <= 1 {
 		return c.Timeout

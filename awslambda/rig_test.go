@@ -16,7 +16,7 @@ import (
 // patience bounds what a test waits for that should come at once.
 const patience = 30 * time.Second
 
-// newTarget answers a target that reaches s.
+// newTarget returns a target that reaches s.
 func newTarget(t testing.TB, s *fakelambda.Server, cfg awslambda.Config) *awslambda.Target {
 	t.Helper()
 	for _, entry := range s.Environment() {

@@ -1,9 +1,9 @@
-// Package awslambda gives tasks to functions of AWS Lambda by Invoke, and hands the answer to package delivery for
+// Package awslambda delivers tasks to AWS Lambda functions by Invoke, and hands the answer to package delivery for
 // judgement.
 //
 // A task becomes an input (payload.go, sqs.go), alone or with others (batch.go), and is sent by the AWS SDK (call.go)
-// over connections of the target's own. The SDK repeats nothing: an attempt is one request. The package decides nothing
-// about the task: it waits for no backoff and settles nothing.
+// over the target's own connections. The SDK repeats nothing: an attempt is one request. The package decides nothing about
+// the task: it waits for no backoff and settles nothing.
 package awslambda
 
 import (
@@ -29,8 +29,8 @@ import (
 const (
 	// connectTimeout bounds the look-up and the connection, and again the TLS handshake.
 	connectTimeout = 5 * time.Second
-	// idleTimeout is for how long a connection is trusted that carries nothing: a gateway on the way may have forgotten
-	// it, and a call that meets such a one has an unknown outcome.
+	// idleTimeout is how long an idle connection is kept. A gateway on the way may have forgotten an older one, and a call
+	// on such a connection has an unknown outcome.
 	idleTimeout = 4 * time.Second
 	// maxAnswerHeader bounds an answer's header in bytes; the tail of the function's log, 4 KiB, is in it.
 	maxAnswerHeader = 64 << 10
@@ -45,9 +45,9 @@ type Target struct {
 	gatherer  *gatherer // of a route with batches
 }
 
-// New returns the target that cfg describes. Credentials, endpoint (AWS_ENDPOINT_URL_LAMBDA), proxy and, where cfg says
-// none, the region are the environment's and those of the AWS configuration files, as in every AWS SDK. Nothing is
-// connected to.
+// New returns the target that cfg describes. Credentials, endpoint (AWS_ENDPOINT_URL_LAMBDA), proxy and, where cfg has
+// none, the region come from the environment and the AWS configuration files, as in every AWS SDK. It opens no
+// connection.
 func New(ctx context.Context, cfg Config) (*Target, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -103,7 +103,7 @@ func newTransport(environment aws.Config, conns int) *http.Transport {
 	return t
 }
 
-// String is the function as routes name it.
+// String is the function as a route names it.
 func (tg *Target) String() string {
 	if tg.cfg.Qualifier == "" {
 		return "lambda:" + tg.cfg.Function
@@ -111,7 +111,7 @@ func (tg *Target) String() string {
 	return "lambda:" + tg.cfg.Function + ":" + tg.cfg.Qualifier
 }
 
-// Drain ends the waiting of tasks for others to share their call with: no more are to come.
+// Drain says that no more tasks will come, so that none waits any longer for others to share its call with.
 func (tg *Target) Drain() {
 	if tg.gatherer != nil {
 		tg.gatherer.drain()
@@ -121,9 +121,9 @@ func (tg *Target) Drain() {
 // Close closes idle connections; busy ones end with their deliveries.
 func (tg *Target) Close() { tg.transport.CloseIdleConnections() }
 
-// Deliver makes one attempt to deliver t within ctx, in a call of its own or in one with others that are delivered at
-// the same time. It returns nil when the function, or for an asynchronous call Lambda, took the task, else a
-// *delivery.Error. A ctx that was cancelled, rather than past its deadline, means that this dispatcher stops.
+// Deliver makes one attempt to deliver t within ctx, in a call of its own or in one with other tasks that are being
+// delivered at the same time. It returns nil when the function took the task, for an asynchronous call when Lambda did,
+// else a *delivery.Error. A ctx that is cancelled, rather than past its deadline, means that the dispatcher stops.
 func (tg *Target) Deliver(ctx context.Context, t *task.Task) error {
 	if outcome := tg.deliver(ctx, t); outcome.Reason != delivery.OK {
 		return &delivery.Error{Outcome: outcome}

@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// err answers the *Error of what was gathered, or nil.
+// err returns the *Error of what was gathered, or nil.
 func (c *checker) err() error {
 	if len(c.problems) == 0 {
 		return nil

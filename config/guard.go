@@ -58,7 +58,7 @@ func (c *checker) unknown(name string) {
 	c.problems = append(c.problems, p)
 }
 
-// nearest answers which of the known names a name was probably meant for, or "".
+// nearest returns which of the known names a name was probably meant for, or "".
 func nearest(typed string, known []string) string {
 	if len(typed) > maxSuggest {
 		return ""

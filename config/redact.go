@@ -79,7 +79,7 @@ type (
 	}
 )
 
-// Redacted answers the route without its secrets: headers by name only, for nobody knows which of them are some.
+// Redacted returns the route without its secrets: headers by name only, for nobody knows which of them are some.
 func (r Route) Redacted() RouteView {
 	v := RouteView{
 		Queue: r.Queue, Concurrency: r.Concurrency, Timeout: r.Timeout.String(), Ordered: r.Ordered,

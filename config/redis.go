@@ -91,7 +91,7 @@ func (c *checker) redisURL(r Redis) {
 	}
 }
 
-// parseRedisURL answers what is wrong without a word of the text: an unparsable URL may be a password from end to end.
+// parseRedisURL returns what is wrong without a word of the text: an unparsable URL may be a password from end to end.
 func parseRedisURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -121,7 +121,7 @@ func parseRedisURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// database answers the database that the URL's path names, 0 when there is none, or -1 when it is no number.
+// database returns the database that the URL's path names, 0 when there is none, or -1 when it is no number.
 func database(u *url.URL) int {
 	path := strings.TrimPrefix(u.Path, "/")
 	if path == "" {

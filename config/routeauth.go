@@ -119,7 +119,7 @@ func (s *section) bearer() (string, bool) {
 	return "Bearer " + token, true
 }
 
-// expanded answers a key's text with every ${NAME} replaced, fit for a header. Nothing of it is ever shown.
+// expanded returns a key's text with every ${NAME} replaced, fit for a header. Nothing of it is ever shown.
 func (s *section) expanded(key string) (string, bool) {
 	const want = "a text, in which ${NAME} is the value of a variable of the environment and $$ is a $"
 	raw, found := s.scalar(key, want)

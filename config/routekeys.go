@@ -94,7 +94,7 @@ func (s *section) schedule(r *Retry) {
 	}
 }
 
-// item answers a value of a list.
+// item returns a value of a list.
 func (s *section) item(key string, i int, n *yaml.Node, want string) (string, bool) {
 	if n.Kind != yaml.ScalarNode || absent(n) {
 		s.wrong(n.Line, fmt.Sprintf("%s[%d]", key, i), "is not a single value", want)

@@ -18,14 +18,15 @@ type routesParser struct {
 	first  map[string]string            // where each queue stands
 }
 
-// ParseRoutes reads a routes file of that name, which problems show. What it does not say is base's; a queue that
-// base.Routes has is a problem. Headers and credentials are looked up where they say ${NAME}. The files that it names
-// are read. The error is an *Error with all that is wrong, by line; then there are no routes.
+// ParseRoutes reads the content of a routes file; problems show its name. What the file does not say is taken from base,
+// and a queue that base.Routes has already is a problem. Where headers and credentials say ${NAME}, lookup knows the
+// value. The files that it names are read. The error is an *Error with all that is wrong, by line; then there are no
+// routes.
 //
 // YAML is taken as it is written, not as a parser may read it: true and false are the only booleans, numbers are
-// decimal, nothing is unquoted into another type. Anchors, aliases, merge keys, tags, keys that stand twice and second
-// documents are refused. What routes share goes into defaults, whose retry and headers a route's own extend key by key
-// and whose other values it replaces.
+// decimal, and nothing without quotes turns into another type. Anchors, aliases, merge keys, tags, repeated keys and second
+// documents are refused. What routes share goes into defaults: a route's retry and headers extend those of defaults key by
+// key, its other values replace them.
 func ParseRoutes(
 	name string, content []byte, base Dispatcher, lookup func(string) (string, bool),
 ) ([]Route, error) {
@@ -213,7 +214,7 @@ func (s *section) agree(r *Route) {
 	}
 }
 
-// succeeding answers the statuses that complete a task.
+// succeeding returns the statuses that complete a task.
 func (h HTTP) succeeding() []StatusRange {
 	if h.Success == nil {
 		return []StatusRange{{Low: 200, High: 299}}

@@ -30,7 +30,7 @@ func (t TLS) minVersion() string {
 	return ""
 }
 
-// Config answers the settings for crypto/tls, nil for the zero TLS. The contents of a Route that was loaded make no
+// Config returns the settings for crypto/tls, nil for the zero TLS. The contents of a Route that was loaded make no
 // error.
 func (t TLS) Config() (*tls.Config, error) {
 	if t == (TLS{}) {

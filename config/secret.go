@@ -33,7 +33,7 @@ func (s Secret) GoString() string { return `"` + s.String() + `"` }
 // MarshalText hides the secret from JSON and from logs.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// secret answers what a variable or, in its stead, its _FILE says. It does not show it.
+// secret returns what a variable or, in its stead, its _FILE says. It does not show it.
 func (c *checker) secret(short string, f secret, file text, want string) Secret {
 	value := f.raw
 	if c.empty(short, f.raw, want) {

@@ -28,7 +28,7 @@ type entry struct {
 	value *yaml.Node
 }
 
-// mapping answers a node's keys, nil when it is no mapping, which is recorded.
+// mapping returns a node's keys, nil when it is no mapping, which is recorded.
 func (p *routesParser) mapping(n *yaml.Node, path, queue string) *section {
 	s := &section{routesParser: p, path: path, queue: queue, line: n.Line, keys: make(map[string]entry)}
 	if n.Kind != yaml.MappingNode {
@@ -110,7 +110,7 @@ func (s *section) done() {
 	}
 }
 
-// value answers what a key holds; nothing is recorded as a problem.
+// value returns what a key holds; nothing is recorded as a problem.
 func (s *section) value(key, want string) (entry, bool) {
 	s.asked = append(s.asked, key)
 	e, found := s.keys[key]
@@ -124,7 +124,7 @@ func (s *section) value(key, want string) (entry, bool) {
 // absent says whether a scalar is nothing: empty, or null without quotes.
 func absent(n *yaml.Node) bool { return n.Value == "" || n.ShortTag() == "!!null" }
 
-// scalar answers the text that a key holds, as it was written.
+// scalar returns the text that a key holds, as it was written.
 func (s *section) scalar(key, want string) (string, bool) {
 	e, found := s.value(key, want)
 	if found && e.value.Kind != yaml.ScalarNode {
@@ -196,7 +196,7 @@ func (s *section) duration(key string, least, most time.Duration, to *time.Durat
 	}
 }
 
-// list answers the nodes of a list, and whether there is one.
+// list returns the nodes of a list, and whether there is one.
 func (s *section) list(key, want string) ([]*yaml.Node, bool) {
 	e, found := s.value(key, want)
 	if found && e.value.Kind != yaml.SequenceNode {
@@ -209,7 +209,7 @@ func (s *section) list(key, want string) ([]*yaml.Node, bool) {
 	return e.value.Content, true
 }
 
-// section answers the mapping that a key holds, or nil.
+// section returns the mapping that a key holds, or nil.
 func (s *section) section(key string) *section {
 	e, found := s.value(key, "key: value pairs")
 	if !found {
@@ -219,7 +219,7 @@ func (s *section) section(key string) *section {
 	return s.mapping(e.value, path, s.queue)
 }
 
-// file answers the contents of the file that a key names, and sets its path.
+// file returns the contents of the file that a key names, and sets its path.
 func (s *section) file(key, want string, path *string) (string, bool) {
 	raw, found := s.scalar(key, want)
 	if !found {

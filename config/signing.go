@@ -2,7 +2,7 @@ package config
 
 import "github.com/queuehook/queuehook/signing"
 
-// signingSecrets answers what SIGNING_SECRET or its _FILE says.
+// signingSecrets returns what SIGNING_SECRET or its _FILE says.
 func (c *checker) signingSecrets(f secret, file text) []signing.Secret {
 	const short = "SIGNING_SECRET"
 	raw := c.secret(short, f, file, signing.Form)

@@ -119,7 +119,7 @@ func (r *reading) sum() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// routesFile answers the file that a variable names, not read yet; nil when there is none.
+// routesFile returns the file that a variable names, not read yet; nil when there is none.
 func (c *checker) routesFile(short string, f text) *RoutesFile {
 	path := c.text(short, f, "the path of a YAML file")
 	if path == "" {
@@ -147,7 +147,7 @@ func (f *RoutesFile) begin(c *checker, d *Dispatcher) {
 	}
 }
 
-// RouteWarnings answers what is accepted in routes but worth a log line; free of secrets.
+// RouteWarnings returns what is accepted in routes but worth a log line; free of secrets.
 func (d Dispatcher) RouteWarnings(routes []Route) []string {
 	var all []string
 	for _, r := range routes {

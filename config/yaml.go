@@ -29,7 +29,7 @@ func (f *yamlFile) problem(line int, text string) {
 	f.problems = slices.Insert(f.problems, i, Problem{Name: f.name + ":" + strconv.Itoa(line), Text: text})
 }
 
-// document answers the root of the one document that content holds, or nil where it recorded why there is none. The
+// document returns the root of the one document that content holds, or nil where it recorded why there is none. The
 // tree has no anchors, aliases and tags: without them what is written is what is meant, and no small file is a large one.
 func (f *yamlFile) document(content []byte) *yaml.Node {
 	if !f.legible(content) {

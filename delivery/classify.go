@@ -20,14 +20,14 @@ type Range struct{ Low, High int }
 
 // Rules are what a route says about answers. The zero Rules: 200 to 299 is success, nothing is rejected by status.
 type Rules struct {
-	// Success are the statuses that complete a task; none means 200 to 299.
+	// Success are the statuses that complete a task; empty = 200 to 299.
 	Success []Range
 	// Reject are the statuses that bury a task at once. Success wins where both name one.
 	Reject []int
-	// RequireAck makes a success count only with the header "Dispatch-Ack: ok", so that a proxy, a parking page or a
-	// catch-all that answers 200 loses nothing.
+	// RequireAck makes a success count only with the header "Dispatch-Ack: ok", so that no task is lost to a proxy, a
+	// parking page or a catch-all that answers 200.
 	RequireAck bool
-	// MaxRetryAfter bounds what Retry-After may ask for; 0 means one hour.
+	// MaxRetryAfter bounds what Retry-After may ask for; 0 = one hour.
 	MaxRetryAfter time.Duration
 	// Now is when the answer came. It is read only where Retry-After is a date and the answer has no Date of its own.
 	Now time.Time
@@ -59,8 +59,8 @@ func (r Rules) success(status int) bool {
 	return slices.ContainsFunc(r.Success, func(s Range) bool { return s.Low <= status && status <= s.High })
 }
 
-// success is the outcome of a status that the route takes for success. Without a required acknowledgement somebody
-// else than the receiver answered, so that nothing else the answer says is believed.
+// success is the outcome of a status that the route takes for success. When a required acknowledgement is missing,
+// somebody other than the receiver answered, and nothing else in the answer is believed.
 func success(status int, header http.Header, rules Rules) Outcome {
 	if rules.RequireAck && !hasValue(header, headerAck, "ok") {
 		return answered(Target, status, "no "+headerAck)

@@ -1,12 +1,12 @@
-// Package delivery says what the end of one attempt means for its task: why it ended so, how it is settled, whether it
-// counts. It is the only place that knows status codes, it does no I/O, and everything in it is a pure function, so
-// that an HTTP endpoint, a Lambda function and a Go func are judged by one table.
+// Package delivery says what the end of an attempt means for its task: why it ended so, how it is settled, whether it
+// counts. It is the only place that knows status codes. It does no I/O and everything in it is a pure function, so that an
+// HTTP endpoint, a Lambda function and a Go func are judged by one table.
 package delivery
 
 import "fmt"
 
-// Reason is why an attempt, or a task, ended as it did: a closed set, whose String is the metric label, the name in
-// logs and dead letters, and what a receiver reads in Dispatch-Previous-Reason. The zero Reason is none of them.
+// Reason is why an attempt, or a task, ended as it did. It is one of a closed set, and its String is the metric label, the
+// name in logs and dead letters, and what a receiver reads in Dispatch-Previous-Reason. The zero Reason is none of them.
 type Reason int
 
 // The reasons. Each has its row in the table that Of reads.
@@ -14,14 +14,14 @@ const (
 	OK              Reason = iota + 1
 	Redirect               // a 3xx, never followed
 	Rejected               // the receiver or the operator said "never again"
-	Target                 // the endpoint is not what the route takes it for: 401, 404, ...
+	Target                 // the endpoint is not what the route takes it to be: 401, 404, ...
 	Throttled              // the receiver asked to wait
 	Status                 // any other answer that is no success
 	Connect                // refused, unreachable, or connecting took too long
 	DNS                    // the name did not resolve
 	TLS                    // no handshake, or a certificate that does not hold
 	Reset                  // the connection broke after sending began
-	StaleConnection        // the same on a kept connection, before any answer: most likely it had been closed for idling
+	StaleConnection        // the same on a kept connection, before any answer: most likely it was closed for being idle
 	Timeout                // the attempt's deadline passed
 	Shutdown               // this dispatcher stopped
 	Unsendable             // the task cannot be put on this wire; nothing was sent
@@ -43,7 +43,7 @@ const (
 	Complete Settlement = iota + 1 // done, forgotten
 	Abandon                        // failed, to be tried again later
 	Bury                           // failed for good, into the dead letters
-	Release                        // given back, at once to be leased by others
+	Release                        // given back; others may lease it at once
 )
 
 // String is the metric label, in the past tense.
@@ -109,7 +109,7 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", int(r))
 }
 
-// Reasons lists every reason, so that each metric label is there from the start.
+// Reasons lists every reason, so that each metric label can be there from the start.
 func Reasons() []Reason {
 	all := make([]Reason, 0, endOfReasons-1)
 	for r := OK; r < endOfReasons; r++ {

@@ -11,7 +11,7 @@ import (
 // maxDetail bounds Outcome.Detail in bytes, as it is kept with the task.
 const maxDetail = 512
 
-// ErrShutdown is the cause with which a dispatcher cancels the attempts that its halt cuts off.
+// ErrShutdown is the cause with which a stopping dispatcher cancels the attempts that it cuts off.
 var ErrShutdown = errors.New("dispatcher is shutting down")
 
 // Outcome is one attempt's end and what it means.
@@ -23,18 +23,18 @@ type Outcome struct {
 	Unknown    bool // the receiver may have acted on the task
 	// TargetFault says that the attempt speaks against the target rather than against the task: breakers count these.
 	TargetFault bool
-	// Shared says that another task of the same failed call tells of the target: breakers count the call once.
+	// Shared says that another task's outcome already counts for the same failed call: breakers count a call once.
 	Shared bool
 	// RetryAfter is the least delay that the receiver asked for; 0 when it did not.
 	RetryAfter time.Duration
 	// Detail is one line for people, at most 512 bytes, without URLs, headers and payload.
 	Detail string
-	// Log is what a function logged last, at most 4 KiB, to be kept with the task. It may hold anything, so that it is
-	// never logged again.
+	// Log is what a function logged last, at most 4 KiB, to be kept with the task. It may hold anything, so it is never
+	// put into our own log.
 	Log string
 }
 
-// Of is the outcome that a reason stands for when nothing more is known. A Reason that is none of the set is Failed.
+// Of is the outcome that a reason stands for when nothing more is known. A Reason that is not in the set counts as Failed.
 func Of(r Reason) Outcome {
 	w := rowOf(r)
 	if w.label == "" {

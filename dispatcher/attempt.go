@@ -48,7 +48,7 @@ func (d *Dispatcher) deliver(ctx context.Context, t *task.Task) (err error) {
 	return d.cfg.Target.Deliver(ctx, t)
 }
 
-// outcomeOf reads a target's error. A target that only passes its context's end on did not fail by itself.
+// outcomeOf reads a target's error. A target that merely returns its context's error has not failed by itself.
 func outcomeOf(ctx context.Context, err error) delivery.Outcome {
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), delivery.ErrShutdown) {
 		if _, ok := errors.AsType[*delivery.Error](err); !ok {
@@ -76,7 +76,7 @@ func (d *Dispatcher) conclude(t *task.Task, o delivery.Outcome) decision {
 	return decision
 }
 
-// account tells operators of one finished attempt: one log line, and the counters.
+// account tells operators of one finished attempt: it counts it and logs one line.
 func (d *Dispatcher) account(
 	ctx context.Context, t *task.Task, o delivery.Outcome, dec decision, took time.Duration, settled error,
 ) {
@@ -136,7 +136,7 @@ func written(d decision, settled error) string {
 	}
 }
 
-// isLost says that a settlement was refused since the lease was lost.
+// isLost says that a settlement was refused because the lease is lost.
 func isLost(err error) bool { return errors.Is(err, task.ErrNotFound) }
 
 // since is the time from ms to now, 0 when ms is not known.

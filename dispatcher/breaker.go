@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	// faultWindow and faultShare open a breaker whose target fails nearly always, though not in a row: of the last
-	// minute's attempts, at least faultFloor of them.
+	// faultWindow, faultShare and faultFloor open a breaker whose target fails nearly always, though not in a row: more
+	// than this share of the last minute's attempts, if there were at least so many.
 	faultWindow = time.Minute
 	faultShare  = 0.9
 	faultFloor  = 20
-	// rejectWindow and rejectShare guard the backlog against a bad deploy or a wrong URL: of so many settled tasks.
+	// rejectWindow and rejectShare guard the backlog against a bad deploy or a wrong URL: a breaker opens when more than
+	// this share of so many settled tasks were rejected.
 	rejectWindow = 50
 	rejectShare  = 0.5
 )
 
-// Breaker says when a dispatcher stops leasing because the target, rather than a task, is at fault. Tasks wait in the
-// queue meanwhile, uncharged. After the pause one task probes; when it gets through, the route reopens gently.
+// Breaker says when a dispatcher stops leasing because the target, rather than a task, is at fault. Tasks then wait in
+// the queue, uncharged. After the pause one task is tried; when it gets through, the route reopens step by step.
 type Breaker struct {
-	// Consecutive is how many target faults in a row open it; 0 = 20, below 0 = no breaker.
+	// Consecutive is how many target faults in a row open the breaker; 0 = 20, below 0 = no breaker.
 	Consecutive int
-	// Pause is the time between opening and a probe, more or less a quarter; 0 = 30 s.
+	// Pause is the time between opening and a probe, more or less a quarter of it; 0 = 30 s.
 	Pause time.Duration
 }
 
@@ -44,8 +45,8 @@ type breaker struct {
 	faults, rejections *gobreaker.TwoStepCircuitBreaker[struct{}]
 	slots              int64
 	ramp, steps        atomic.Int64
-	// row counts target faults in a row, anew with each change of state: what began before tells of another time.
-	// gobreaker's own count forgets what is older than its window, and what took longer than that.
+	// row counts target faults in a row. Each change of state begins a new count, since attempts that began before it say
+	// nothing of now. gobreaker's own count forgets attempts that are older, or took longer, than its window.
 	row atomic.Pointer[atomic.Int64]
 
 	mu       sync.Mutex

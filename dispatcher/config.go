@@ -29,19 +29,20 @@ type Config struct {
 	Queue string
 	// Target is what Run delivers to; Start needs none.
 	Target Target
-	// Redis holds the connections: redisconn.FromClient makes them from a client. Not needed with a Lifecycle.
+	// Redis holds the connections, which redisconn.FromClient makes from a client; not needed with a Lifecycle.
 	Redis redisconn.Conn
-	// Lifecycle replaces leasing from Redis, with its heart and janitor.
+	// Lifecycle replaces Redis, and with it heart and janitor; nil = Redis.
 	Lifecycle Lifecycle
 	// Hooks are called around each sweep of a dead dispatcher; nil = none.
 	Hooks janitor.Hooks
 
-	// Concurrency is how many tasks are out at once; 0 = 32. A program that pulls gives the number of its goroutines.
+	// Concurrency is how many tasks are out at once; 0 = 32. For a program that pulls it is the number of its goroutines.
 	Concurrency int
-	// MaxBytes bounds the payloads that are out at once, save for the task that goes beyond; 0 = Concurrency alone bounds.
+	// MaxBytes bounds the bytes of payloads that are out at once, except that the last task may exceed it; 0 = no bound
+	// but Concurrency.
 	MaxBytes int
-	// Ordered lets one task be out in the whole fleet; a failing one is retried before the next. All dispatchers of the
-	// queue must agree on it.
+	// Ordered lets one task at a time be out in the whole fleet; a failing one is retried before the next. All
+	// dispatchers of the queue must agree on it.
 	Ordered bool
 	// Rate bounds the leases of the whole fleet, which must agree on it; the zero Rate bounds nothing.
 	Rate lifecycle.Rate
@@ -53,20 +54,19 @@ type Config struct {
 	Breaker Breaker
 	// Grace is how long attempts in flight may go on when Run or Start is told to stop; 0 = 25 s.
 	Grace time.Duration
-	// Interval is the time between heartbeats, at least 10 ms; 0 = 5 s. A dispatcher that stops beating is given up after
-	// five.
+	// Interval is the time between heartbeats, at least 10 ms; 0 = 5 s. A dispatcher that misses five is given up.
 	Interval time.Duration
-	// NoJanitor leaves the dispatchers that died to others.
+	// NoJanitor leaves it to others to look for dead dispatchers.
 	NoJanitor bool
 	// Retention bounds the dead letters, through the janitor; the zero Retention keeps them all.
 	Retention Retention
-	// CrashLimit is after how many dispatchers that died with it a task is buried; 0 = 5, below 0 = never.
+	// CrashLimit is how many dispatchers may die while they hold a task; then it is buried. 0 = 5, below 0 = no limit.
 	CrashLimit int
 
-	// Version is what the list of dispatchers shows.
+	// Version is this program's, as the list of dispatchers shows it.
 	Version string
-	// Progress is called by the heart's loop, also while Redis is away, at least every interval and the time that a call
-	// to Redis takes; nil = nobody watches.
+	// Progress is called in each round of the heart's loop, also while Redis is away: a round takes an interval and the
+	// time of a call to Redis. nil = nobody watches.
 	Progress func()
 	// Observer counts; nil = nobody does.
 	Observer Observer
@@ -74,7 +74,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// validate fills in the defaults and answers every fault at once.
+// validate fills in the defaults and returns every fault at once.
 func (c *Config) validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }

@@ -1,6 +1,6 @@
 // Package dispatcher is the policy between a queue and a target: how many tasks are out at once, how long an attempt may
-// take, what its outcome means for the task, how long a failed task waits, and how everything stops. Where tasks are
-// and how they travel is for others to know: this package touches neither Redis nor HTTP.
+// take, what its outcome means for the task, how long a failed task waits, and how everything stops. It touches neither
+// Redis nor HTTP: where tasks are is the business of package lifecycle, how they travel that of their Target.
 package dispatcher
 
 import (
@@ -17,13 +17,14 @@ import (
 
 // Target is where tasks are delivered. Deliver returns nil when the task is done, a *delivery.Error to say precisely
 // what happened, or any other error for a failure that counts as an attempt. It is called by many goroutines at once and
-// returns soon after ctx ends.
+// must return soon after ctx ends.
 type Target interface {
 	Deliver(ctx context.Context, t *task.Task) error
 }
 
-// Drainer is a Target that lets tasks wait for others. Drain is called once, when the dispatcher stops and has leased its
-// last task: nothing is worth waiting for any more, although Deliver may still be called with what was leased before.
+// Drainer is a Target in which tasks wait for others, to share a call with them. Drain is called once, when the dispatcher
+// stops and has leased its last task: from then on waiting is of no use, although Deliver may still be called with tasks
+// that were leased before.
 type Drainer interface{ Drain() }
 
 // TargetFunc is a Go func as a target. A panic counts as a failed attempt.
@@ -32,14 +33,14 @@ type TargetFunc func(context.Context, *task.Task) error
 // Deliver calls f.
 func (f TargetFunc) Deliver(ctx context.Context, t *task.Task) error { return f(ctx, t) }
 
-// Lifecycle leases tasks and settles them. lifecycle.DefaultLifecycle, on Redis, is the one that a Dispatcher uses when
-// none is given, together with a heart and a janitor; whoever brings another sees to the rest of it too.
+// Lifecycle leases tasks and settles them. A Dispatcher that is given none uses lifecycle.DefaultLifecycle, on Redis,
+// together with a heart and a janitor. A Lifecycle of your own has neither.
 type Lifecycle interface {
-	// Listen hands tasks over until StopListening or the end of ctx, then closes both channels. It leases no more than
-	// may be out at once.
+	// Listen hands tasks over until StopListening is called or ctx ends, then closes both channels. It leases no more
+	// tasks than may be out at once.
 	Listen(ctx context.Context) (<-chan *task.Task, <-chan error)
 	StopListening()
-	// The settlements answer task.ErrNotFound when the lease is lost. They try until ctx ends.
+	// The settlements return task.ErrNotFound when the lease is lost. They go on trying until ctx ends.
 	Complete(ctx context.Context, t *task.Task) error
 	Abandon(ctx context.Context, t *task.Task, delay time.Duration) error
 	Bury(ctx context.Context, t *task.Task, reason delivery.Reason) error

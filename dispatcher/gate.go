@@ -81,7 +81,7 @@ func (g *gate) throttle(o delivery.Outcome) {
 	}
 }
 
-// admit answers how many more tasks may be leased while so many are out and so many slots are free; when it is none, how
+// admit returns how many more tasks may be leased while so many are out and so many slots are free; when it is none, how
 // long to wait, unless one of those that are out is settled before.
 func (g *gate) admit(out, free int) (n int, wait time.Duration) {
 	g.mu.Lock()

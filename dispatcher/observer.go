@@ -17,9 +17,9 @@ type Observer interface {
 	Beat(at time.Time)
 	// Trimmed counts dead letters that retention deleted.
 	Trimmed(tasks int)
-	// Paused says that the route is held back for this cause, or no longer: throttled, breaker, rejections.
+	// Paused says that the route is held back for a cause, or is no longer: throttled, breaker, rejections.
 	Paused(cause string, on bool)
-	// RedisError counts a failed call, by what it was for: beat, lease, settle, wait, sweep, trim.
+	// RedisError counts a failed call to Redis, by what it was for: beat, lease, settle, wait, sweep, trim.
 	RedisError(op string)
 }
 

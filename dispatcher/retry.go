@@ -23,13 +23,14 @@ const Unlimited = -1
 // Retry says when a task whose attempt failed is tried again, and when it is given up. It is pure: the same facts and
 // the same draw give the same decision.
 type Retry struct {
-	// MaxAttempts is how many charged attempts a task has; a task's own goes first. 0 = 40, below 0 = no bound.
+	// MaxAttempts is how many charged attempts a task has, unless the task has a limit of its own; 0 = 40, below 0 = no
+	// bound.
 	MaxAttempts int
-	// MaxAge is how long a task is tried, from when it was first due, looked at only after a failed attempt: nothing
-	// expires untried. 0 = 24 h, below 0 = no bound.
+	// MaxAge is for how long a task is tried, counted from when it was first due; 0 = 24 h, below 0 = no bound. It is
+	// checked only after a failed attempt: nothing expires untried.
 	MaxAge time.Duration
-	// Base and Cap bound the delay after attempt n: min(Cap, Base x 2^(n-1)), of which a draw takes between half and
-	// all. 0 = 1 s and 1 h.
+	// Base and Cap give the delay after attempt n: min(Cap, Base x 2^(n-1)), of which a random part between half and all
+	// is taken; 0 = 1 s and 1 h.
 	Base, Cap time.Duration
 	// Schedule, when given, replaces Base and Cap: the delay after attempt n is its nth entry, or its last.
 	Schedule []time.Duration
@@ -91,7 +92,7 @@ func (r Retry) decide(o delivery.Outcome, f facts) decision {
 	return d
 }
 
-// limit is how many charged attempts a task has whose own limit, 0 for none, is given; 0 or below = no bound.
+// limit is how many charged attempts a task has; own is its own limit, 0 for none. 0 or below = no bound.
 func (r Retry) limit(own int) int {
 	if own > 0 {
 		return own
@@ -99,8 +100,8 @@ func (r Retry) limit(own int) int {
 	return r.MaxAttempts
 }
 
-// delay is the wait after attempt n, for a draw of [0, 1). It never overflows: for any n it lies in [Base/2, Cap]. Below
-// 1, as only spoilt metadata says, n is 1.
+// delay is the wait after attempt n, for a draw of [0, 1). It never overflows: for any n it lies in [Base/2, Cap]. An n
+// below 1, which only spoilt metadata can say, counts as 1.
 func (r Retry) delay(n int, draw float64) time.Duration {
 	n = max(n, 1)
 	if len(r.Schedule) > 0 {

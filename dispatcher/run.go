@@ -17,12 +17,12 @@ const (
 	releaseFor = 2 * time.Second
 )
 
-// ErrStarted is answered to a second Run or Start.
+// ErrStarted is returned by a second Run or Start.
 var ErrStarted = errors.New("dispatcher was started before")
 
-// Run delivers tasks to the Target until ctx ends, or Close or Halt is called; then it lets attempts end for the grace,
-// cancels and releases the rest and returns. It returns nil unless it could not serve at all. A Target that does not heed
-// its context goes on by itself, while another dispatcher has its task.
+// Run delivers tasks to the Target until ctx ends, or Close or Halt is called. Then it gives attempts the grace to end,
+// cancels and releases the rest, and returns. It returns nil unless it could not serve at all. A Target that does not heed
+// its context goes on by itself, while another dispatcher gets its task.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	if d.cfg.Target == nil {
 		return errors.New("run dispatcher: no target")
@@ -33,9 +33,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return d.serve(ctx, d.start, nil)
 }
 
-// Start leases tasks for a program that pulls them: each is to be resolved by its Succeed or Fail, which applies the
-// Retry. It stops like Run; both channels are closed then. The second tells of faults that pass, and never blocks: what
-// nobody reads is dropped. After a second Start or Run both channels are closed at once.
+// Start leases tasks for a program that pulls them from the channel and resolves each with its Succeed or Fail; Fail
+// applies Config.Retry. It stops as Run does, and then closes both channels. The second channel tells of temporary faults
+// and never blocks: what nobody reads is dropped. A second Start or Run returns closed channels.
 func (d *Dispatcher) Start(ctx context.Context) (<-chan *task.Task, <-chan error) {
 	tasks, faults := make(chan *task.Task), make(chan error, 1)
 	if !d.started.CompareAndSwap(false, true) {
@@ -54,8 +54,8 @@ func (d *Dispatcher) Start(ctx context.Context) (<-chan *task.Task, <-chan error
 	return tasks, faults
 }
 
-// Close stops leasing, lets what is in flight end, and returns when the dispatcher has stopped. When ctx ends first it
-// answers ctx's cause and the stop goes on; Halt hastens it.
+// Close stops leasing, lets what is in flight end within the grace, and returns when the dispatcher has stopped. When ctx
+// ends first it returns ctx's cause while the stop goes on; Halt hastens it.
 func (d *Dispatcher) Close(ctx context.Context) error {
 	d.closing.give()
 	return d.stopped(ctx)

@@ -4,15 +4,15 @@ import "errors"
 
 // Why a dispatcher is not ready.
 var (
-	// ErrStarting is the state before Redis has taken the registration.
+	// ErrStarting is the state before the dispatcher is registered with Redis.
 	ErrStarting = errors.New("starting")
-	// ErrDraining is the state from the order to stop on.
+	// ErrDraining is the state once it has been told to stop.
 	ErrDraining = errors.New("draining")
-	// ErrSilent is the state when no heartbeat has succeeded for too long to start work.
+	// ErrSilent is the state when the last good heartbeat is so long ago that no attempt may start.
 	ErrSilent = errors.New("no heartbeat succeeds")
 )
 
-// Ready answers nil when the dispatcher can lease, else why it cannot.
+// Ready returns nil when the dispatcher can lease, else why it cannot.
 func (d *Dispatcher) Ready() error {
 	s := d.session.Load()
 	switch {

@@ -27,8 +27,8 @@ func NewDetector(rdb redis.UniversalClient, queue string) (*Detector, error) {
 	return &Detector{rdb: rdb, keys: keys}, nil
 }
 
-// Detect answers the ids of the dispatchers whose time has run out on the server's clock. It changes nothing, and a
-// sweep looks at each again before it takes anything.
+// Detect returns the ids of the dispatchers whose time has run out by the server's clock. It changes nothing; a sweep
+// looks at each of them again before it takes anything.
 func (d *Detector) Detect(ctx context.Context) ([]string, error) {
 	reply, err := detectScript.Run(ctx, d.rdb, []string{d.keys.Ticks})
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *Detector) Detect(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// Purge forgets a dispatcher that holds no tasks; ErrBusy otherwise.
+// Purge forgets a dispatcher that holds no tasks; ErrBusy when it holds some.
 func (d *Detector) Purge(ctx context.Context, id string) error {
 	if err := deregister(ctx, d.rdb, d.keys, id); err != nil && !errors.Is(err, ErrFenced) {
 		return err
@@ -52,17 +52,17 @@ func (d *Detector) Purge(ctx context.Context, id string) error {
 	return nil
 }
 
-// Seen is one dispatcher of a queue as the server knows it.
+// Seen is one dispatcher of a queue as Redis knows it.
 type Seen struct {
 	ID string
-	// Left is how long its last beat still counts; below zero it has run out, by so much.
+	// Left is for how much longer it counts as alive; below zero, for how long it has not.
 	Left time.Duration
-	// Condemned says that a sweeper takes its tasks.
+	// Condemned says that its tasks are being taken.
 	Condemned bool
 	Info      Info
 }
 
-// List answers every dispatcher that is known, the dead ones too.
+// List returns every dispatcher that Redis knows, the dead ones included.
 func (d *Detector) List(ctx context.Context) ([]Seen, error) {
 	var clock *redis.TimeCmd
 	var ticks *redis.ZSliceCmd

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// Chore is what a Janitor does now and then besides sweeping.
+// Chore is something that a Janitor does now and then besides sweeping.
 type Chore struct {
 	Name string
-	// Every is the time between two rounds, more or less a quarter. It is rounded up to the janitor's own passes.
+	// Every is the time between two rounds, more or less a quarter of it. A round is done after one of the janitor's
+	// passes.
 	Every time.Duration
-	// Do does one round. It may ask to be done again sooner than usual; 0 = as usual.
+	// Do does one round. It may return how soon it wants the next one; 0 = as usual.
 	Do func(ctx context.Context) (again time.Duration, err error)
 }
 

@@ -1,8 +1,8 @@
-// Package janitor decides when to look for dead dispatchers and calls hooks around the taking of their tasks. Whether
-// one is dead, and the taking itself, is decided inside Redis; any number of janitors may be at work at once.
+// Package janitor decides when to look for dead dispatchers, and calls hooks around the taking of their tasks. Whether a
+// dispatcher is dead, and what is taken from it, is decided inside Redis, so any number of janitors may work at once.
 //
-// Sweep is one pass over a queue, Recover the passes that one run needs to give a dead dispatcher's tasks back, Janitor
-// the loop inside a dispatcher.
+// Sweep is one pass over a queue. Recover makes as many passes as a single run needs to give a dead dispatcher's tasks
+// back. Janitor is the loop inside a dispatcher.
 package janitor
 
 import (
@@ -31,18 +31,17 @@ type Sweeper interface {
 	Sweep(ctx context.Context, id string, s lifecycle.Sweep) (lifecycle.Swept, error)
 }
 
-// Hooks are called around the taking of one dead dispatcher's tasks. Of the janitors that have hooks, one at a time
-// calls them for a dispatcher, as long as each takes less than a minute. After a crash they may be called again for
-// the same dispatcher. Janitors without hooks take no notice: give hooks to all or to none.
+// Hooks are called around the taking of one dead dispatcher's tasks. For one dispatcher only one janitor at a time calls
+// its hooks, as long as each takes less than a minute. After a crash they may be called again for the same dispatcher.
+// Janitors without hooks do not wait for those with hooks: give hooks to all or to none.
 type Hooks interface {
-	// OnPreConcat is called before anything is taken. Its error keeps the dispatcher's tasks where they are, until the
-	// next pass.
+	// OnPreConcat is called before anything is taken. If it returns an error, nothing is taken until the next pass.
 	OnPreConcat(ctx context.Context, queue, dead string) error
-	// OnPostConcat is called when everything was taken. After an error both hooks are called again by the next pass.
+	// OnPostConcat is called when everything was taken. If it returns an error, the next pass calls both hooks again.
 	OnPostConcat(ctx context.Context, queue, dead string) error
 }
 
-// Config says what to sweep and how. Detector and Sweeper are of the same queue and must be set.
+// Config says what to sweep and how. Detector and Sweeper must be set, and of the same queue.
 type Config struct {
 	Detector Detector
 	Sweeper  Sweeper
@@ -53,24 +52,24 @@ type Config struct {
 	Grace time.Duration
 	// Batch is how many tasks one call takes, at most 100; 0 = 100.
 	Batch int
-	// CrashLimit is after how many sweeps in a row a task is buried; 0 = never.
+	// CrashLimit is how many sweeps in a row bury a task; 0 = none do.
 	CrashLimit int
 
 	// Looks are done by Recover before each of its first two passes.
 	Looks []Look
 
-	// Interval is the time between two passes of Janitor.Run, more or less a quarter; 0 = 5 s. It must be shorter than
-	// twice the dispatchers' grace, or suspicions lapse between two looks.
+	// Interval is the time between two passes of Janitor.Run, more or less a quarter of it; 0 = 5 s. It must be shorter
+	// than twice the dispatchers' grace, or suspicions lapse between two looks.
 	Interval time.Duration
 	// Chores are done between passes of Janitor.Run.
 	Chores []Chore
-	// Alive says that the process that this janitor is part of could lately reach Redis: while it is false nothing is
-	// looked at, for others probably could not reach it either. nil = always.
+	// Alive says whether the process that this janitor is part of has lately reached Redis. While it has not, nothing is
+	// looked at, since others probably could not reach Redis either. nil = always.
 	Alive func() bool
-	// Observe gets the report of every pass of Janitor.Run that found anybody dead; nil = nobody.
+	// Observe gets the report of each pass of Janitor.Run that found a dead dispatcher; nil = nobody is told.
 	Observe func(Report)
-	// Logger gets what Janitor.Run recovered, where nil = slog.Default(), and that Recover waits for a grace, where nil =
-	// nobody.
+	// Logger gets what Janitor.Run recovered (nil = slog.Default()), and that Recover waits for a grace (nil = it does not
+	// say so).
 	Logger *slog.Logger
 }
 
@@ -80,7 +79,7 @@ type Janitor struct {
 	token string
 }
 
-// New returns a janitor of one queue.
+// New returns a janitor of one queue. Its error says that Detector or Sweeper is missing.
 func New(cfg Config) (*Janitor, error) {
 	if cfg.Detector == nil || cfg.Sweeper == nil {
 		return nil, errIncomplete
@@ -95,7 +94,7 @@ func New(cfg Config) (*Janitor, error) {
 	return &Janitor{cfg: cfg, token: newToken(cfg)}, nil
 }
 
-// Run sweeps every interval until ctx ends, then returns nil. What a pass could not do the next one tries again.
+// Run sweeps once every interval until ctx ends, then returns nil. What a pass could not do the next one tries again.
 func (j *Janitor) Run(ctx context.Context) error {
 	wait := rand.N(j.cfg.Interval) //nolint:gosec // jitter: a fleet that starts together looks at different times
 	failing := false

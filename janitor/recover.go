@@ -14,16 +14,18 @@ const (
 	patience = 5 * time.Second
 )
 
-// Look is done besides sweeping: it finds what only a second look, a grace later, may act on. Again says that there is
-// such a thing.
+// Look is a look at the queue besides sweeping, which acts only on what a second look, a grace later, finds again. It
+// returns whether there is something for a second look.
 type Look func(ctx context.Context) (again bool, err error)
 
-// Recover is for a run of its own, from a schedule or a command line: it looks and sweeps, waits the grace of those it
-// found suspect out, and does so again, so that one run recovers what a dead dispatcher held, with no other janitor
-// alive. Looks come before the sweep each time: what they make known is swept too. It waits at most Config.Grace for
-// looks, then at most twice what its passes announced, or five seconds when that is longer, and not at all where ctx
-// would end before; then Suspects says who remains, and Stopped that a look does. A dispatcher that gave an error is left
-// alone for the rest of the run, and so is such a look. Otherwise as Sweep.
+// Recover is for a run by itself, from a schedule or a command line, while no other janitor may be alive. It looks and
+// sweeps, waits for the grace of those that it suspects, and does so again, so that this one run recovers what a dead
+// dispatcher held. Looks come before the sweep each time, so that what they make known is swept too.
+//
+// It waits at most Config.Grace for looks, and then at most twice as long as its passes announced, or five seconds when
+// that is longer. It does not begin to wait when ctx would end before: then the report's Suspects says who remains, and
+// Stopped that a look does. A dispatcher or a look that failed is left alone for the rest of the run. For everything
+// else see Sweep.
 func Recover(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Detector == nil || cfg.Sweeper == nil {
 		return Report{}, errIncomplete

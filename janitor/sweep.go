@@ -13,35 +13,35 @@ import (
 
 const (
 	defaultBatch = 100
-	// hookTTL is how long hooks may run before another janitor takes over; each batch renews it.
+	// hookTTL is how long a hook may run before another janitor takes over; each batch renews it.
 	hookTTL = time.Minute
-	// linger is what a call to Redis that is under way when the pass ends gets to finish.
+	// linger is how long a call to Redis that is under way when the pass ends may go on.
 	linger = time.Second
-	// maxFaults ends a pass in which nothing works any more: so many calls to Redis failed in a row.
+	// maxFaults is how many calls to Redis that fail in a row end a pass.
 	maxFaults = 3
 )
 
-// Report is what one pass, or one run of several, found and did.
+// Report is what one pass, or a run of several, found and did.
 type Report struct {
 	Queue string
 	// Dead are the ids of the dispatchers that were found dead and swept, at least in part.
 	Dead []string
 	// Recovered and Buried count tasks: given back, past the crash limit.
 	Recovered, Buried int
-	// Left counts the tasks still in flight at the dead, as far as known: the pass ended before they were taken.
+	// Left counts the tasks that are still in flight at dead dispatchers, as far as known, since the pass ended before.
 	Left int
-	// Suspects are the dispatchers that must go on being suspected for up to Wait before they count as dead.
+	// Suspects are the dispatchers that must be suspected for up to Wait longer before they count as dead.
 	Suspects []string
 	Wait     time.Duration
-	// Stopped says that the context ended, or Alive became false, before everything was done. What was not done stays as
-	// it is, for the next pass.
+	// Stopped says that the context ended, or Alive became false, before everything was done. The next pass does the
+	// rest.
 	Stopped bool
 }
 
 // Sweep is one pass over a queue: it looks at each dispatcher that seems dead, once, and takes the tasks of those that
-// have been suspected for their grace. When ctx ends it starts nothing more, gives the call to Redis under way a second,
-// and answers without an error and with Stopped. An error on one dispatcher keeps no other from being swept; the
-// report is good beside it.
+// have been suspected for their grace. When ctx ends it starts nothing more, gives the call to Redis under way another
+// second, and returns Stopped and no error. An error with one dispatcher does not keep others from being swept, and the
+// report is valid beside the error.
 func Sweep(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Detector == nil || cfg.Sweeper == nil {
 		return Report{}, errIncomplete

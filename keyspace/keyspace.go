@@ -1,5 +1,5 @@
-// Package keyspace names every Redis key that queuehook touches. The names are a wire format: dispatchers of
-// different versions and the janitor meet in them, so golden tests pin each string and no other package spells one.
+// Package keyspace names every Redis key that queuehook touches. The names are a wire format, since dispatchers of
+// different versions and the janitor meet in them: golden tests pin each string, and no other package spells one.
 package keyspace
 
 import (
@@ -94,8 +94,8 @@ func (k Keys) LegacyTicks() string { return k.Source + ":ticks" }
 // LegacyWorker is the LIST of what is in flight at a worker of redutil.
 func (k Keys) LegacyWorker(id string) string { return k.Source + ":worker_" + id }
 
-// LegacyClusterable reports whether the two share the queue's slot in a Redis Cluster: only by a hash tag do names that
-// begin with another one.
+// LegacyClusterable reports whether redutil's keys share the queue's slot in a Redis Cluster. Names that only begin alike
+// do so by a hash tag alone.
 func (k Keys) LegacyClusterable() bool { return tagged(k.Source) }
 
 // WorkerID is the id of the dispatcher whose in-flight hash this key is.
@@ -104,7 +104,7 @@ func (k Keys) WorkerID(key string) (id string, ok bool) { return strings.CutPref
 // Clusterable reports whether all keys of the queue share one slot of a Redis Cluster.
 func (k Keys) Clusterable() bool { return k.clusterable }
 
-// prefix answers the text that our keys of a queue begin with, and whether it shares the slot of the queue's name.
+// prefix returns the text that our keys of a queue begin with, and whether it shares the slot of the queue's name.
 // By Redis's rule the slot is that of the text between the first '{' and the next '}' when it is not empty, else that
 // of the whole name (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags).
 func prefix(queue string) (string, bool) {

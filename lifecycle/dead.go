@@ -14,7 +14,7 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// ErrCursor is answered to a cursor that Dead did not give out.
+// ErrCursor is returned for a cursor that Dead did not give out.
 var ErrCursor = errors.New("bad cursor")
 
 // DeadLetter is one task that will not be delivered again unless it is redriven.
@@ -27,11 +27,12 @@ type DeadLetter struct {
 	Meta task.Meta
 }
 
-// Cursor is the one with which Dead goes on after this letter.
+// Cursor is what Dead is given to go on after this letter.
 func (d DeadLetter) Cursor() string { return strconv.FormatInt(d.DiedAt.UnixMilli(), 10) + "-" + d.ID }
 
-// Dead answers up to limit dead letters, the oldest first, and the cursor for the next ones; it is empty at the end.
-// An empty cursor begins. What dies or leaves meanwhile moves no others out of sight.
+// Dead returns up to limit dead letters, 1 to 1000, the oldest first, and the cursor with which to go on; it is empty at
+// the end. An empty cursor begins at the start. Letters that come or go meanwhile do not hide any others. ErrCursor when
+// the cursor is none.
 func (q *Queue) Dead(ctx context.Context, cursor string, limit int) (letters []DeadLetter, next string, err error) {
 	from, after, err := parseCursor(cursor)
 	if err != nil {
@@ -66,7 +67,8 @@ func (q *Queue) Dead(ctx context.Context, cursor string, limit int) (letters []D
 	return letters, next, err
 }
 
-// DeadLetter answers one dead letter and its payload. task.ErrNotFound when there is none with this id.
+// DeadLetter returns one dead letter and its payload, which is nil when it is gone. task.ErrNotFound when there is none
+// with this id.
 func (q *Queue) DeadLetter(ctx context.Context, id string) (DeadLetter, []byte, error) {
 	at, err := q.rdb.ZScore(ctx, q.keys.Dead, id).Result()
 	if errors.Is(err, redis.Nil) {
@@ -86,7 +88,8 @@ func (q *Queue) DeadLetter(ctx context.Context, id string) (DeadLetter, []byte, 
 	return letters[0], payload, nil
 }
 
-// Redrive makes dead letters due now, with attempts and age anew, and answers how many of the ids it found.
+// Redrive makes dead letters due now; their attempts and age begin anew. It returns how many it moved: ids that are no
+// dead letters, or have lost their payload, are passed over.
 func (q *Queue) Redrive(ctx context.Context, ids ...string) (int, error) {
 	return inBatches(ids, func(ids []string) (int, error) {
 		now, err := q.rdb.Time(ctx).Result()
@@ -118,7 +121,7 @@ func (q *Queue) Redrive(ctx context.Context, ids ...string) (int, error) {
 	})
 }
 
-// Purge deletes dead letters for good and answers how many of the ids it found.
+// Purge deletes dead letters for good and returns how many of the ids it found.
 func (q *Queue) Purge(ctx context.Context, ids ...string) (int, error) {
 	return inBatches(ids, func(ids []string) (int, error) {
 		args := make([]any, 0, len(ids))
@@ -134,8 +137,8 @@ func (q *Queue) Purge(ctx context.Context, ids ...string) (int, error) {
 	})
 }
 
-// letters reads what is kept of dead tasks. Two reasons are told by what is there rather than by the metadata, which Lua
-// does not write: a crash count means that a sweep buried the task, no body that a lease found none.
+// letters reads what is kept of dead tasks. Two reasons cannot be in the metadata, since Lua does not write it: a crash
+// count means that a sweep buried the task, a missing body that a lease found none.
 func (q *Queue) letters(ctx context.Context, found []redis.Z) ([]DeadLetter, error) {
 	if len(found) == 0 {
 		return nil, nil

@@ -9,8 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// How many keys, parked ids, or bodies one step of a scan looks at. The last are copied inside Redis, so a step looks at
-// fewer of them, down to one, where they are large; the names of up to smallHash tasks come without their bodies.
+// scanCount is how many keys or parked ids one step of a scan looks at, namesCount how many bodies. Bodies are copied
+// inside Redis, so a step that copied more than namesBytes is followed by one that looks at fewer, down to one. Up to
+// smallHash tasks are named in one step, without copying.
 const (
 	scanCount  = 1000
 	namesCount = 100
@@ -25,8 +26,8 @@ const mendLookups = 4000
 var errUnsettled = errors.New("the dispatchers changed during the look")
 
 // Deep looks for what no transition could have left behind: in-flight hashes of dispatchers that nobody knows, bodies
-// in no index, parked ids without a body. Hands that meddled leave such things, or a Redis that lost writes. It acts on
-// what it found twice: the caller leaves a grace between two looks. One goroutine at a time may use it.
+// that no index names, parked ids without a body. Manual changes leave such things, or a Redis that lost writes. It acts
+// only on what two looks found, between which the caller leaves a grace. One goroutine at a time may use it.
 type Deep struct {
 	q       *Queue
 	small   int             // smallHash, but for tests
@@ -35,10 +36,10 @@ type Deep struct {
 
 // Deepened is what one deep look found.
 type Deepened struct {
-	Orphans  []string // dispatchers that held tasks without being known: a sweep suspects them now
+	Orphans  []string // dispatchers that held tasks without being known; now a sweep can suspect them
 	Strays   []string // tasks whose body was in no index: given back, due at once
 	Bodiless []string // parked tasks without a body: moved to the dead letters
-	Suspects int      // tasks of the latter two kinds that were found for the first time
+	Suspects int      // tasks of these two kinds that were found for the first time
 }
 
 // Any says whether the look found anything.
@@ -46,10 +47,10 @@ func (d Deepened) Any() bool {
 	return len(d.Orphans)+len(d.Strays)+len(d.Bodiless)+d.Suspects > 0
 }
 
-// NewDeep returns a deep sweep of the queue that has found nothing yet.
+// NewDeep returns a deep sweep of the queue, which has not looked yet.
 func NewDeep(q *Queue) *Deep { return &Deep{q: q, small: smallHash, suspect: make(map[string]bool)} }
 
-// Look goes through the queue once. It holds Redis up for no longer than any other call does.
+// Look goes through the queue once, in steps of which none holds Redis up for longer than other calls do.
 func (d *Deep) Look(ctx context.Context) (Deepened, error) {
 	var found Deepened
 	var err error

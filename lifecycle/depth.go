@@ -9,25 +9,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Depth is how much of a queue is where, and who serves it.
+// Depth is how many of a queue's tasks are where, and how many dispatchers serve it.
 type Depth struct {
 	Ready       int64 // could be leased now: the producers' list, the landing list, parked tasks that are due
 	Delayed     int64 // parked and not yet due
 	InFlight    int64 // leased, by living dispatchers and dead ones
 	Dead        int64
-	Dispatchers int64 // whose time has not run out
+	Dispatchers int64 // those that count as alive
 	Paused      bool
-	// OldestDue is for how long the oldest parked task has been due; 0 when none is.
+	// OldestDue is for how long the oldest due task among the parked ones has been due; 0 when none is.
 	OldestDue time.Duration
-	// HeadSeen is for how long a Watch has seen the same payload at the head of the lists; 0 without a Watch.
+	// HeadSeen is for how long a Watch has seen the same payload at the head of the lists; 0 when Queue.Depth was asked.
 	HeadSeen time.Duration
 }
 
 // OldestReady is for how long the oldest task that could be leased now has waited, as far as is known.
 func (d Depth) OldestReady() time.Duration { return max(d.OldestDue, d.HeadSeen) }
 
-// Depth reads the queue's depths, one shortly after the other: a Redis over its memory limit refuses transactions, and
-// that is when the depths are asked for. A task that moves meanwhile may count twice or not at all.
+// Depth reads the queue's depths, one shortly after the other, so that a task which moves meanwhile may count twice or not
+// at all. It is no transaction, since a Redis over its memory limit refuses those, and that is when depths are asked for.
 func (q *Queue) Depth(ctx context.Context) (Depth, error) {
 	now, err := q.rdb.Time(ctx).Result()
 	if err != nil {

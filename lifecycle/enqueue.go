@@ -15,39 +15,39 @@ import (
 )
 
 var (
-	// ErrExists is answered by Enqueue when the task id is known.
+	// ErrExists is returned by Enqueue when there is a task with this id.
 	ErrExists = errors.New("task id exists")
-	// ErrFull is answered by Enqueue when Redis is over its memory limit. Nothing was written.
+	// ErrFull is returned by Enqueue when Redis is over its memory limit. Nothing was written.
 	ErrFull = errors.New("redis is full")
-	// ErrOption is answered by Enqueue to options that it cannot use.
+	// ErrOption is returned by Enqueue for options that it cannot use.
 	ErrOption = errors.New("bad enqueue option")
 )
 
 // taskID is what an id given by a producer may look like: it becomes a header value.
 var taskID = regexp.MustCompile(`^[!-~]{1,128}$`)
 
-// EnqueueOptions says more of a new task than its payload.
+// EnqueueOptions says what a new task has besides its payload. The zero value is fine.
 type EnqueueOptions struct {
-	// ID names the task: 1 to 128 visible ASCII characters; empty = one is minted.
+	// ID names the task: 1 to 128 visible ASCII characters; empty = a new one is made.
 	ID string
-	// Delay is how long the task waits before it is due, to the ms.
+	// Delay is how long the task waits before it is due, in whole milliseconds.
 	Delay time.Duration
-	// Headers are sent with every delivery. Those named as one of the fields ContentType, TraceParent and TraceState mean
-	// that field, which wins.
+	// Headers are sent with every delivery. Content-Type, traceparent and tracestate among them fill the fields below,
+	// unless those are set.
 	Headers map[string]string
 	// ContentType replaces the route's.
 	ContentType string
 	// MaxAttempts replaces the route's when above 0.
 	MaxAttempts int
-	// DedupKey makes Enqueue answer the first task's id, and add nothing, while another with the same key was enqueued
-	// less than DedupTTL ago.
+	// DedupKey, with DedupTTL, makes Enqueue add nothing when a task with the same key was added less than DedupTTL ago;
+	// it then returns the id of that task. DedupTTL is at least 1 ms.
 	DedupKey string
 	DedupTTL time.Duration
 	// TraceParent and TraceState are sent with every delivery (W3C Trace Context).
 	TraceParent, TraceState string
 }
 
-// Check answers an ErrOption when the options cannot be used.
+// Check returns ErrOption, with what is wrong, when the options cannot be used.
 func (o EnqueueOptions) Check() error {
 	switch {
 	case o.ID != "" && !taskID.MatchString(o.ID):
@@ -64,23 +64,24 @@ func (o EnqueueOptions) Check() error {
 
 // Enqueued is what became of a task that was handed in.
 type Enqueued struct {
-	// ID is the task's, or that of the one that stands for it.
+	// ID is the task's or, for a duplicate, that of the task added first.
 	ID string
-	// Due is when it may first be leased, by the server's clock. The zero time for a duplicate of a task that waits no
-	// more.
+	// Due is when the task may first be leased, by the server's clock; the zero time for a duplicate of a task that no
+	// longer waits.
 	Due time.Time
 	// Duplicate says that nothing was added: the dedup key names another task.
 	Duplicate bool
 }
 
-// Enqueue adds a task and answers its id. ErrExists with the id when it is known, ErrFull when Redis is; ErrOption
-// names what cannot be used. A repeated call with the same ID adds nothing twice, so it is safe after a lost reply.
+// Enqueue adds a task and returns its id. ErrExists, together with the id, when there is such a task; ErrFull when Redis
+// is full; ErrOption when an option cannot be used. A call with an ID may be repeated after a lost reply: nothing is added
+// twice.
 func (q *Queue) Enqueue(ctx context.Context, payload []byte, o EnqueueOptions) (id string, err error) {
 	added, err := q.add(ctx, payload, o)
 	return added.ID, err
 }
 
-// Add is Enqueue for those who want to know more than the id.
+// Add is Enqueue for callers who want to know more than the id.
 func (q *Queue) Add(ctx context.Context, payload []byte, o EnqueueOptions) (Enqueued, error) {
 	added, err := q.add(ctx, payload, o)
 	if err != nil || !added.Duplicate {
@@ -131,7 +132,7 @@ type newcomer struct {
 	call script.Call
 }
 
-// newcomer readies a task, minting its id where it has none.
+// newcomer prepares a task, with a new id where it has none.
 func (q *Queue) newcomer(now time.Time, payload []byte, o EnqueueOptions) (newcomer, error) {
 	id := o.ID
 	if id == "" {

@@ -15,19 +15,19 @@ const (
 	// maxAddBytes bounds the payloads of one round trip, save for a single larger one: a slow link must carry them
 	// within the client's timeout.
 	maxAddBytes = 1 << 20
-	// addTries is how often in a row AddAll goes on after an error that may pass, for about ten seconds.
+	// addTries is how many times AddAll tries while errors may pass: for about ten seconds.
 	addTries = 10
 	// clockStep is more than the ms that tasks' due times count in.
 	clockStep = 2 * time.Millisecond
 )
 
-// AddAll adds a task for each payload, many in a round trip, all with the same options; these name no ID and no DedupKey.
-// They are leased in the order given, after those of earlier calls with the same Delay. What becomes of each is told at
-// its place; one without an ID was not added, or it is not known whether it was, and the error says why: ErrFull, an
-// answer of Redis (script.Answered), or that its reply did not come.
+// AddAll adds a task for each payload, many in a round trip, all with the same options, which must have no ID and no
+// DedupKey. They are leased in the order given, after those of earlier calls with the same Delay. The result has an entry
+// for each payload, at its place. One with an empty ID was not added, or it is not known whether it was; the error says
+// why: ErrFull, an error reply of Redis, or a reply that did not come.
 //
-// After a lost reply the same ids are sent again, and known ones count as added: so a task is there once, unless it was
-// delivered before the repetition came, which adds it anew under its id.
+// After a lost reply the same ids are sent again, and those that are known count as added. So each task is added once,
+// unless it was delivered before the repetition came: that adds it again under the same id.
 func (q *Queue) AddAll(ctx context.Context, payloads [][]byte, o EnqueueOptions) ([]Enqueued, error) {
 	if err := o.Check(); err != nil {
 		return make([]Enqueued, len(payloads)), err

@@ -35,7 +35,7 @@ const (
 	codeReplay  code = "REPLAY"
 )
 
-// Lease takes up to n tasks, and none beyond the free slots: none is an answer too. When an earlier lease's reply was
+// Lease takes up to n tasks, no more than there are free slots, and possibly none. When the reply of an earlier lease was
 // lost, its tasks come first. ErrFenced when the dispatcher was given up. Do not call it while Listen runs.
 func (l *DefaultLifecycle) Lease(ctx context.Context, n int) ([]*task.Task, error) {
 	if l.unsure.Load() {

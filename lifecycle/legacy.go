@@ -8,18 +8,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrScattered is answered by NewLegacy in a cluster that may keep redutil's keys of the queue on another server.
+// ErrScattered is returned by NewLegacy in a cluster that may keep redutil's keys of the queue on another server.
 var ErrScattered = errors.New("in a cluster, a legacy sweep needs a queue whose name has a hash tag, as {orders}")
 
-// Legacy moves the tasks of dead workers of the library redutil, whose queues these once were, back into the queue.
-// redutil kept wall clocks: so a worker counts as dead when its tick has not moved between two looks, for which the
-// caller leaves a grace much longer than redutil's heartbeat. One goroutine at a time may use it.
+// Legacy gives the tasks of dead workers of the library redutil back to the queue. redutil compared the wall clocks of
+// different hosts. Here a worker counts as dead when its tick has not moved between two looks, and the caller leaves
+// much more time between the two than redutil's heartbeat takes. One goroutine at a time may use it.
 type Legacy struct {
 	q    *Queue
 	seen map[string]string // worker id -> tick
 }
 
-// NewLegacy returns the legacy sweep of a queue that has seen nothing yet; ErrScattered where there can be none.
+// NewLegacy returns the legacy sweep of a queue, which has not looked yet; ErrScattered where there can be none.
 func NewLegacy(q *Queue) (*Legacy, error) {
 	if _, cluster := q.rdb.(*redis.ClusterClient); cluster && !q.keys.LegacyClusterable() {
 		return nil, fmt.Errorf("legacy sweep: %w", ErrScattered)
@@ -27,8 +27,8 @@ func NewLegacy(q *Queue) (*Legacy, error) {
 	return &Legacy{q: q}, nil
 }
 
-// Look takes the tasks of every worker whose tick is what the last look saw, and answers how many they were and the ids
-// of the workers; suspects is the number of those whose next look will tell.
+// Look takes the tasks of every worker whose tick is still what the last look saw. It returns how many tasks it moved,
+// the ids of these workers, and how many other workers there are, about which only the next look can tell.
 func (l *Legacy) Look(ctx context.Context) (moved int, dead []string, suspects int, err error) {
 	ticks, err := l.q.rdb.HGetAll(ctx, l.q.keys.LegacyTicks()).Result()
 	if err != nil {

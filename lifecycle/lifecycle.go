@@ -23,40 +23,42 @@ const (
 
 // Config says how one dispatcher leases from its queue.
 type Config struct {
-	// Concurrency is how many tasks are out at once, at least 1; 0 = 32. A task is out from its lease until Redis has
-	// acknowledged its settlement.
+	// Concurrency is how many tasks may be out at once; 0 = 32. A task is out from its lease until Redis has acknowledged
+	// its settlement.
 	Concurrency int
-	// MaxBytes bounds the payload bytes of one lease call, save for a single larger task; 0 = 8 MiB. It is less for a while
-	// after a reply that did not come in time.
+	// MaxBytes bounds the payload bytes of one lease call, unless a single task is larger; 0 = 8 MiB. After a reply that
+	// did not come in time less is asked for, for a while.
 	MaxBytes int
-	// MaxOut bounds the payload bytes that are out, save for the task that goes beyond; 0 = Concurrency alone bounds.
+	// MaxOut bounds the payload bytes that are out, except that the last task may exceed it; 0 = no bound but
+	// Concurrency.
 	MaxOut int
-	// Ordered lets one task of the queue be out in the whole fleet; a failing head is retried before the next is leased.
+	// Ordered lets one task at a time be out in the whole fleet; a failing one is retried before the next is leased.
 	Ordered bool
 	// Rate bounds the leases of the whole fleet, which must agree on it; the zero Rate bounds nothing.
 	Rate Rate
-	// Admit is asked before each lease how many tasks to lease at most, while so many are out and so many slots free.
-	// When it is none it is asked again after wait, at most 1 s, or when a task is settled; nil = as many as are free.
+	// Admit is asked before each lease how many tasks to lease at most; it is told how many are out and how many slots
+	// are free. When it says none it is asked again after wait, at most 1 s, or once a task is settled. nil = as many as
+	// are free.
 	Admit func(out, free int) (n int, wait time.Duration)
 	// Waits carries the blocking idle wait. It should be a client of its own, so that waits take no connection from
 	// settlements; nil = the client given to New.
 	Waits redis.UniversalClient
-	// Fault is told of each call to Redis that failed: "lease", "wait" or "settle"; nil = nobody is.
+	// Fault is told what each failed call to Redis was for: "lease", "wait" or "settle"; nil = nobody is told.
 	Fault func(op string)
-	// Buried is told of each task that a lease buried, which it does when there is no body; nil = nobody is.
+	// Buried is told the reason of each task that a lease buried because its body is gone; nil = nobody is told.
 	Buried func(delivery.Reason)
-	// Logger gets what concerns no single attempt; nil = slog.Default().
+	// Logger gets what is not about a single attempt; nil = slog.Default().
 	Logger *slog.Logger
 }
 
-// Rate is a token bucket held in Redis: Limit tasks per Per, and Burst at once after a quiet time.
+// Rate is a token bucket in Redis: Limit tasks in each Per, and Burst at once after a quiet time. Limit 0 = no limit.
 type Rate struct {
 	Limit int
 	Per   time.Duration
 	Burst int // 0 = Limit
 }
 
-// Validate says what is wrong with the rate.
+// Validate says what is wrong with the rate, nil when nothing is.
 func (r Rate) Validate() error {
 	if r.Limit < 0 || r.Burst < 0 || (r.Limit > 0 && r.Per < time.Millisecond) {
 		return fmt.Errorf("rate %d per %s, burst %d: must not be negative, and per is at least 1ms", r.Limit, r.Per, r.Burst)
@@ -104,7 +106,8 @@ type DefaultLifecycle struct {
 	stopped chan struct{}      // closed when Listen's goroutine has returned
 }
 
-// New returns the lifecycle of the dispatcher registered as id.
+// New returns the lifecycle of the dispatcher that is registered as id. Its error says what is wrong with its arguments;
+// it opens no connection.
 func New(rdb redis.UniversalClient, queue, id string, cfg Config) (*DefaultLifecycle, error) {
 	q, err := Open(rdb, queue)
 	if err != nil {
@@ -156,7 +159,7 @@ func (l *DefaultLifecycle) ID() string { return l.id }
 // Out is the number of tasks that are leased and not settled.
 func (l *DefaultLifecycle) Out() int { return l.out.len() }
 
-// Fault is the error of the last call for tasks, nil when Redis answered it.
+// Fault is the error of the last call that asked for tasks, nil when Redis answered it.
 func (l *DefaultLifecycle) Fault() error {
 	if err := l.fault.Load(); err != nil {
 		return *err
@@ -169,7 +172,7 @@ func (l *DefaultLifecycle) Await(ctx context.Context) error {
 	return l.out.wait(ctx)
 }
 
-// Succeed and Fail make the lifecycle the Settler of the tasks it leases: Fail abandons without delay. A dispatcher
+// Succeed completes the task. With Fail it makes the lifecycle the task.Settler of the tasks that it leases; a dispatcher
 // puts itself in between, to apply its route's backoff.
 func (l *DefaultLifecycle) Succeed(ctx context.Context, t *task.Task) error {
 	return l.Complete(ctx, t)

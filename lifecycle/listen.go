@@ -19,16 +19,15 @@ const (
 	// a task that is enqueued as parked, which wakes nobody, is seen within it.
 	minWait = 10 * time.Millisecond
 	maxWait = time.Second
-	// lapsedWait is how soon to ask again after our own time had run out; the heart beats on its own.
+	// lapsedWait is how soon to ask again when our own tick has run out; the heart goes on beating by itself.
 	lapsedWait = 100 * time.Millisecond
-	// releaseFor bounds the giving back of what was leased and not taken while Redis does not answer; then it is left
-	// in flight, for a sweep.
+	// releaseFor bounds the tries to release what was leased and not taken; after that it stays in flight, for a sweep.
 	releaseFor = 5 * time.Second
 )
 
-// Listen leases tasks as slots become free and hands them over, until StopListening or the end of ctx; then both
-// channels are closed. The second channel tells of faults and never blocks: it keeps the last one for who reads late.
-// After ErrFenced there, nothing more is leased. Call it once.
+// Listen leases tasks as slots become free and hands them over, until StopListening is called or ctx ends; then both
+// channels are closed. The second channel tells of faults and never blocks: it keeps only the last one. After ErrFenced
+// nothing more is leased. Call it once.
 func (l *DefaultLifecycle) Listen(ctx context.Context) (<-chan *task.Task, <-chan error) {
 	ctx, stop := context.WithCancel(ctx)
 	stopped := make(chan struct{})
@@ -46,8 +45,8 @@ func (l *DefaultLifecycle) Listen(ctx context.Context) (<-chan *task.Task, <-cha
 	return tasks, errs
 }
 
-// StopListening ends Listen and returns when nothing more is leased: the reply of a lease under way was awaited, and
-// what it brought is released, unless somebody had taken it from the channel.
+// StopListening ends Listen. When it returns nothing more is leased: it has waited for the reply of a lease under way, and
+// tasks that nobody took from the channel are released.
 func (l *DefaultLifecycle) StopListening() {
 	l.mu.Lock()
 	stop, stopped := l.stop, l.stopped
@@ -58,9 +57,9 @@ func (l *DefaultLifecycle) StopListening() {
 	}
 }
 
-// AbandonAll releases every task that is out, uncharged, and cancels their contexts: nobody should go on with them.
-// What their receivers made of them is unknown, unless it was recorded. Tasks that were delivered, which Redis could not
-// be told, are not released but completed.
+// AbandonAll releases every task that is out, uncharged, and cancels their contexts. Unless it was recorded how an
+// attempt ended, its outcome counts as unknown. Tasks that were delivered, but not yet completed because Redis was away,
+// are completed instead.
 func (l *DefaultLifecycle) AbandonAll(ctx context.Context) error {
 	l.abort(delivery.ErrShutdown)
 	tasks, done := l.out.tasks()

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Pause keeps the queue's tasks from being leased, by every dispatcher, until Resume. Attempts under way end as they
-// do; tasks go on coming in, and dead dispatchers' tasks back. It answers whether this changed anything, and may be
-// repeated. A Redis over its memory limit allows it too.
+// Pause keeps the queue's tasks from being leased, by any dispatcher, until Resume. Attempts under way go on, producers may
+// add tasks, and dead dispatchers are swept. It returns whether this changed anything, and may be repeated. It works on a
+// Redis over its memory limit too.
 func (q *Queue) Pause(ctx context.Context) (changed bool, err error) {
 	reply, err := pauseScript.Run(ctx, q.rdb, []string{q.keys.Paused})
 	if err != nil {
@@ -16,7 +16,7 @@ func (q *Queue) Pause(ctx context.Context) (changed bool, err error) {
 	return reply == int64(1), nil
 }
 
-// Resume undoes Pause, within a second everywhere. It answers whether this changed anything, and may be repeated.
+// Resume undoes Pause, within a second everywhere. It returns whether this changed anything, and may be repeated.
 func (q *Queue) Resume(ctx context.Context) (changed bool, err error) {
 	n, err := q.rdb.Del(ctx, q.keys.Paused).Result()
 	if err != nil {

@@ -1,6 +1,8 @@
 // Package lifecycle owns where a task is. Every move is one Lua script of lua/, so that after each of them Redis holds
 // each task in exactly one place: the producers' list, the landing list, one dispatcher's in-flight hash, delayed or
 // dead. Nobody else writes those keys.
+//
+// A Queue is for producers, operators and sweepers; a DefaultLifecycle is one dispatcher's hold on the queue.
 package lifecycle
 
 import (
@@ -17,9 +19,9 @@ import (
 const maxBatch = 1000
 
 var (
-	// ErrFenced is answered when the dispatcher was given up: it leases nothing any more under this id.
+	// ErrFenced is returned when the dispatcher was given up: it can lease nothing more under this id.
 	ErrFenced = errors.New("dispatcher is fenced")
-	// ErrUnexpected is answered when Redis replies with something that the script cannot have said.
+	// ErrUnexpected is returned when Redis replies with something that the script cannot have said.
 	ErrUnexpected = errors.New("unexpected reply from Redis")
 )
 
@@ -29,7 +31,8 @@ type Queue struct {
 	keys keyspace.Keys
 }
 
-// Open returns the queue whose producers push onto the list named queue.
+// Open returns the queue whose producers push onto the list named queue. Its error wraps keyspace.ErrName: the name cannot
+// be used, or not in a cluster. It opens no connection.
 func Open(rdb redis.UniversalClient, queue string) (*Queue, error) {
 	keys, err := keyspace.New(queue)
 	if err != nil {
@@ -45,7 +48,7 @@ func Open(rdb redis.UniversalClient, queue string) (*Queue, error) {
 // Name is the name of the list that producers push onto.
 func (q *Queue) Name() string { return q.keys.Source }
 
-// Queues answers the names of every queue that a dispatcher ever served, in no order.
+// Queues returns the names of all queues that a dispatcher ever served, in no order.
 func Queues(ctx context.Context, rdb redis.UniversalClient) ([]string, error) {
 	names, err := rdb.SMembers(ctx, keyspace.Queues).Result()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/queuehook/queuehook/internal/script"
 )
 
-// run carries one script out and reads an array reply.
+// run carries a script out and returns its array reply.
 func (q *Queue) run(ctx context.Context, s script.Script, keys []string, args ...any) ([]any, error) {
 	reply, err := s.Run(ctx, q.rdb, keys, args...)
 	if err != nil {

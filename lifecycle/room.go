@@ -25,7 +25,7 @@ type room struct {
 	changed time.Time
 }
 
-// bytes answers how many a reply may hold now.
+// bytes returns how many a reply may hold now.
 func (r *room) bytes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

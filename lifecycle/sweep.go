@@ -9,15 +9,15 @@ import (
 // maxSweep bounds the tasks of one sweep call: each costs more there than elsewhere.
 const maxSweep = 100
 
-// Sweep says how to look at a dispatcher that may be dead.
+// Sweep says how Queue.Sweep treats a dispatcher that may be dead.
 type Sweep struct {
-	// Grace is the least time for which it must have been suspected; its own, from its info, counts when it is longer.
+	// Grace is the least time for which it must have been suspected; its own counts when that is longer.
 	Grace time.Duration
 	// Batch is how many tasks to take, at most 100; 0 = look only.
 	Batch int
-	// CrashLimit is after how many sweeps in a row, without an attempt that ended, a task is buried; 0 = never.
+	// CrashLimit is how many sweeps in a row, with no end of an attempt in between, bury a task; 0 = none do.
 	CrashLimit int
-	// HookToken marks a sweeper that runs hooks: others who do are kept out for HookTTL; empty = no hooks.
+	// HookToken names a sweeper that runs hooks; it keeps other such sweepers out for HookTTL. Empty = no hooks.
 	HookToken string
 	HookTTL   time.Duration
 }
@@ -25,9 +25,9 @@ type Sweep struct {
 // Swept is what a sweep found and did.
 type Swept struct {
 	State Suspicion
-	// Wait is how long the dispatcher must go on being suspected: with Marked and Waiting.
+	// Wait is how much longer the dispatcher must be suspected; with Marked and Waiting.
 	Wait time.Duration
-	// Back, Buried and Left count tasks, with Taken: given back, past the crash limit, still in flight there.
+	// Back, Buried and Left count tasks: given back, past the crash limit, and still in flight there; with Taken.
 	Back, Buried, Left int
 }
 
@@ -36,13 +36,13 @@ type Suspicion string
 
 // The states, each as the sweep script says it.
 const (
-	Gone    Suspicion = "GONE"    // no such dispatcher, any more
+	Gone    Suspicion = "GONE"    // there is no such dispatcher, or no longer
 	Alive   Suspicion = "ALIVE"   // it beats
 	Marked  Suspicion = "MARKED"  // suspected since this look
 	Waiting Suspicion = "WAITING" // suspected, but not for long enough
 	Held    Suspicion = "HELD"    // another sweeper's hooks run for it
-	Ready   Suspicion = "READY"   // dead, and nothing taken, as asked
-	Taken   Suspicion = "SWEPT"   // dead, and tasks taken
+	Ready   Suspicion = "READY"   // dead; nothing was taken, as asked
+	Taken   Suspicion = "SWEPT"   // dead; its tasks were taken, or a batch of them
 )
 
 // Sweep looks at the dispatcher with this id and takes tasks back from it when it has been dead for the grace. It

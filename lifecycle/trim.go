@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Trim deletes the dead letters that died longer than age ago, and the oldest of those beyond count, and answers how
-// many that were; 0 sets no bound. After an error the number is good for what was done before.
+// Trim deletes the dead letters that died longer than age ago, and the oldest of those beyond count; 0 sets no bound. It
+// returns how many it deleted, also together with an error.
 func (q *Queue) Trim(ctx context.Context, age time.Duration, count int) (int, error) {
 	k, total := q.keys, 0
 	for {

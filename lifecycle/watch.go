@@ -15,12 +15,13 @@ const (
 	lookEvery = 30 * time.Second
 )
 
-// Watch looks at a queue again and again. So it can tell for how long raw payloads have waited, which carry no time:
-// it is for as long as it has seen the same one at the head of the lists. It knows nothing of the time before its first
-// look, and what it calls the same is an educated guess: a payload of the same length with the same first and last
-// 2 KiB, while no task of the queue was completed or buried, for each of these frees a slot that takes the head. The
-// guess falls short by two looks at most, and by more while a paused queue finishes what is in flight. It is long by 30 s
-// per MB of the payload at most, since large ones are looked at less often.
+// Watch looks at a queue again and again, and so can tell for how long raw payloads, which carry no time, have waited:
+// for as long as it has seen the same one at the head of the lists. It knows nothing of the time before its first look.
+//
+// Whether two looks saw the same payload is an educated guess: it has the same length and the same first and last 2 KiB,
+// and no task of the queue was completed or buried in between, since each of these frees a slot that takes the head. The
+// time is too short by at most two looks, or by more while a paused queue finishes what is in flight. It is too long by at
+// most 30 s per MB of the payload, since large ones are looked at less often.
 type Watch struct {
 	queue *Queue
 
@@ -31,7 +32,7 @@ type Watch struct {
 // NewWatch returns a watch of the queue that has not looked yet.
 func NewWatch(q *Queue) *Watch { return &Watch{queue: q} }
 
-// Depth is the queue's, with HeadSeen.
+// Depth is Queue.Depth with HeadSeen.
 func (w *Watch) Depth(ctx context.Context) (Depth, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 // checkFor bounds a whole Check.
 const checkFor = 8 * time.Second
 
-// What can be wrong with a Redis. Each text is meant for whoever set the URL.
+// What can be wrong with a Redis. The texts are for whoever set the URL.
 var (
 	ErrUnreachable = errors.New("Redis can't be reached")
 	ErrCredentials = errors.New("Redis refuses the user name or the password, or wants one")
@@ -26,10 +26,10 @@ var (
 	ErrPermission  = errors.New("the Redis user lacks a permission")
 )
 
-// Check asks, within 8 seconds, whether queuehook can work with this Redis, and changes nothing there. What the user
-// may do it tries with keys of one queue, which is to be one that he serves. Its errors wrap one of this package's
-// sentinels where the cause is known, and hold neither user name nor password. A client that was not made here must have
-// ContextTimeoutEnabled for the bound to hold.
+// Check finds out, within 8 seconds, whether queuehook can work with this Redis, and changes nothing there. It tries
+// what the Redis user may do with the keys of one queue, which should be one that is served. Its errors wrap one of this
+// package's sentinels where the cause is known, and hold neither user name nor password. A client that was not made by
+// this package must have ContextTimeoutEnabled for the bound to hold.
 func Check(ctx context.Context, rdb redis.UniversalClient, queue string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()
@@ -42,8 +42,8 @@ func Check(ctx context.Context, rdb redis.UniversalClient, queue string) error {
 	return nil
 }
 
-// Reach is the first part of Check: it asks whether a Redis of the right kind and age answers and lets the user in.
-// Which commands he may send it does not ask, for a program that needs few of them.
+// Reach is the first part of Check: it finds out whether a Redis of the right kind and age answers and lets the user in,
+// but not which commands it may send. That suits a program that needs few of them.
 func Reach(ctx context.Context, rdb redis.UniversalClient) error {
 	ctx, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()
@@ -72,7 +72,7 @@ func reach(ctx context.Context, rdb redis.UniversalClient) error {
 	return nil
 }
 
-// explain says in the operator's words what a failed first command means.
+// explain says in an operator's words what a failed first command means.
 func explain(ctx context.Context, rdb redis.UniversalClient, err error) error {
 	var unverified *tls.CertificateVerificationError
 	var answer redis.Error
@@ -121,12 +121,12 @@ func alerted(err error) bool {
 	return errors.As(err, &op) && op.Op == "remote error" // crypto/tls's own word
 }
 
-// refused tells the replies to wrong or missing credentials.
+// refused reports whether the reply is one to wrong or missing credentials.
 func refused(err error) bool {
 	return redis.IsAuthError(err) || redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH")
 }
 
-// Warnings answers what works but is unwise, as far as the user may see it.
+// Warnings returns what works but is unwise, as far as the Redis user may see it.
 func Warnings(ctx context.Context, rdb redis.UniversalClient) []string {
 	ctx, cancel := context.WithTimeout(ctx, checkFor)
 	defer cancel()
@@ -145,7 +145,7 @@ func Warnings(ctx context.Context, rdb redis.UniversalClient) []string {
 	return warnings
 }
 
-// evicted answers what Redis deletes of a queue when it is full.
+// evicted returns what Redis deletes of a queue when it is full.
 func evicted(policy string) string {
 	if strings.HasPrefix(policy, "volatile-") {
 		return "keys that expire: of queuehook's those of deduplication, so that a duplicate is accepted, and those of " +

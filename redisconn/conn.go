@@ -14,10 +14,10 @@ import (
 const (
 	commandsBase, commandsPerRoute, maxCommands = 16, 4, 256
 	maxBeats                                    = 8
-	manyRoutes                                  = 1000 // more than anyone has: unused room in a pool costs nothing
+	manyRoutes                                  = 1000 // more than anybody has; unused room in a pool costs nothing
 )
 
-// Conn holds the clients of one process that dispatches.
+// Conn holds the clients of one dispatching process.
 type Conn struct {
 	Commands redis.UniversalClient // leases, settlements, whatever is answered at once
 	Waits    redis.UniversalClient // idle waits, one connection for each route
@@ -26,7 +26,8 @@ type Conn struct {
 	own []redis.UniversalClient
 }
 
-// OpenAll opens the three clients for a process with so many routes. Like Open it makes no connection.
+// OpenAll opens the three clients for a process with this number of routes. Like Open it makes no connection, and its
+// error is one of the configuration.
 func OpenAll(cfg config.Redis, routes int) (Conn, error) {
 	sizes := pools(routes)
 	var clients [3]redis.UniversalClient
@@ -43,10 +44,10 @@ func OpenAll(cfg config.Redis, routes int) (Conn, error) {
 	return Conn{Commands: clients[Commands], Waits: clients[Waits], Beats: clients[Beats], own: clients[:]}, nil
 }
 
-// FromClient makes a Conn around a client that the caller owns and closes itself, after the Conn. From a *redis.Client or
-// *redis.ClusterClient it derives clients of their own for waits and heartbeats, without the hooks that were added to
-// it. Any other kind serves all three purposes: then its pool must hold a connection for each route besides those for
-// commands, and its read timeout must be well over a second.
+// FromClient makes a Conn around a client that the caller owns, and closes after the Conn. From a *redis.Client or
+// *redis.ClusterClient it derives further clients for waits and heartbeats, without the hooks that were added to the
+// given one. A client of any other kind serves all three purposes: its pool must then have room for a connection for each
+// route besides those for commands, and its read timeout must be well over a second.
 func FromClient(rdb redis.UniversalClient) Conn {
 	sizes := pools(manyRoutes)
 	var derive func(Purpose) redis.UniversalClient
@@ -83,7 +84,7 @@ func (c Conn) Close() error {
 	return nil
 }
 
-// pools answers the pool size of each purpose.
+// pools returns the pool size of each purpose.
 func pools(routes int) [3]int {
 	routes = max(routes, 1)
 	return [3]int{

@@ -10,7 +10,7 @@ import (
 
 type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer answers how a client dials: by given when it has a way of its own, else by TCP and, with trust, TLS.
+// dialer returns how a client dials: by given when it has a way of its own, else by TCP and, with trust, TLS.
 //
 // To go-redis no dial fails: the connection does, at its first use. A pool that has seen as many failed dials as it has
 // room for answers the last error without dialing, and looks only once a second whether the server is back. For a

@@ -21,10 +21,11 @@ const (
 	Beats                   // heartbeats: few, small, and better failed soon than late
 )
 
-// Options say what is not in the configuration.
+// Options say of a client what is not in the configuration.
 type Options struct {
 	Purpose Purpose
-	// PoolSize bounds the connections, in a cluster those to each node; 0 = 10. For Commands a pool_size in the URL wins.
+	// PoolSize bounds the connections, in a cluster those to each node; 0 = 10. For Commands a pool_size in the URL wins
+	// over it.
 	PoolSize int
 }
 

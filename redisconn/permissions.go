@@ -15,8 +15,8 @@ import (
 // nobody is the id of a dispatcher that there never is.
 const nobody = ":check"
 
-// trial is a command that reaches the check of permissions and then does nothing: it reads, takes from a key that is
-// not there, or has an argument that only the command itself refuses.
+// trial is a command that passes the check of permissions and then does nothing: it reads, takes from a key that is not
+// there, or has an argument that only the command itself refuses.
 type trial []any
 
 func trials(queue keyspace.Keys) []trial {
@@ -60,9 +60,9 @@ func trials(queue keyspace.Keys) []trial {
 	}
 }
 
-// checkPermissions tries every command that queuehook sends, from scripts or not, and names those that the user may
-// not send, and the keys that he may not touch: those of this queue, and the one that all queues share. It tries no other
-// key, for Redis would write down in its ACL LOG that he was refused. (SADD is left out: it has no harmless form. So is
+// checkPermissions tries every command that queuehook sends, from scripts or not. It names the commands that the user may
+// not send and the keys that it may not touch: those of this queue, and the one that all queues share. It tries no other
+// key, since Redis would note the refusal in its ACL LOG. (SADD is left out, since it has no harmless form, and so is
 // LMOVE, which only the sweep of redutil's lists needs.)
 func checkPermissions(ctx context.Context, rdb redis.UniversalClient, queue string) error {
 	keys, err := keyspace.New(queue)
@@ -81,7 +81,7 @@ func checkPermissions(ctx context.Context, rdb redis.UniversalClient, queue stri
 		return nil
 	})
 	var missing []string
-	ownKeys := false // whether he may not touch those of the queue
+	ownKeys := false // those of the queue are denied
 	for _, cmd := range cmds {
 		switch err := cmd.Err(); {
 		case denied(err, cmd.Name()):
@@ -110,8 +110,8 @@ func checkPermissions(ctx context.Context, rdb redis.UniversalClient, queue stri
 	return nil
 }
 
-// denied reports whether the user may not send the command at all. Redis has one code for that and for a key that he may
-// not touch; its text quotes the command in the first case only.
+// denied reports whether the user may not send the command at all. Redis has the same code for that and for a key that
+// may not be touched; only in the first case does its text quote the command.
 func denied(err error, command string) bool {
 	return redis.HasErrorPrefix(err, "NOPERM") && quotes(err, command)
 }

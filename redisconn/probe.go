@@ -13,7 +13,7 @@ import (
 // probeFor bounds one look at a port.
 const probeFor = time.Second
 
-// target answers the address that a client connects to, and how it does TLS there, nil when it does not. Of a client that
+// target returns the address that a client connects to, and how it does TLS there, nil when it does not. Of a client that
 // asks Sentinels the address is not known.
 func target(rdb redis.UniversalClient) (addr string, withTLS *tls.Config, ok bool) {
 	switch client := rdb.(type) {
@@ -57,7 +57,7 @@ func probe(ctx context.Context, addr string, withTLS *tls.Config) error {
 	return fmt.Errorf("%w: the port wants TLS; use a rediss:// URL", ErrTLS)
 }
 
-// alert answers the TLS alert with which the server ends a connection on which nothing is sent, nil when it does not. From
+// alert returns the TLS alert with which the server ends a connection on which nothing is sent, nil when it does not. From
 // TLS 1.3 on it comes after the handshake. What is left of ctx goes to the next look.
 func alert(ctx context.Context, addr string, cfg *tls.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, probeFor/2)

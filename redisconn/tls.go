@@ -15,7 +15,7 @@ var (
 	errNoCerts = errors.New("the Redis CA file holds no certificate")
 )
 
-// addFiles makes to trust the configured authorities and show the configured certificate.
+// addFiles makes to trust the configured authorities and present the configured certificate.
 func addFiles(cfg config.Redis, to *tls.Config) error {
 	if cfg.CAFile == "" && cfg.CertFile == "" {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// TimeFormat is how times are told, to receivers and to people: RFC 3339, in UTC, with the milliseconds that Redis keeps.
+// TimeFormat is how times are shown to receivers and to people: RFC 3339, in UTC, with the milliseconds that Redis keeps.
 const TimeFormat = "2006-01-02T15:04:05.000Z07:00"
 
-// Bounds of what is kept with a task, so that a task that fails for ever does not grow for ever.
+// Bounds of what is kept with a task, so that one which fails for ever does not grow for ever.
 const (
 	maxHistory      = 10
 	maxError        = 512 // bytes of LastError
@@ -60,11 +60,11 @@ type Result struct {
 	Unknown   bool      // the receiver may have acted on the task
 }
 
-// Encode is the metadata as it is stored.
+// Encode returns the metadata as it is stored.
 func (m Meta) Encode() ([]byte, error) { return json.Marshal(m) }
 
-// DecodeMeta reads what Encode wrote; no bytes are the metadata of a task that never failed. With an error comes the
-// zero Meta, never a part.
+// DecodeMeta reads what Encode wrote. No bytes are the metadata of a task that never failed. Together with an error it
+// returns the zero Meta, never a part of it.
 func DecodeMeta(b []byte) (Meta, error) {
 	if len(b) == 0 {
 		return Meta{}, nil
@@ -76,7 +76,8 @@ func DecodeMeta(b []byte) (Meta, error) {
 	return m, nil
 }
 
-// Redriven is the metadata of a dead task that starts anew at now: attempts and age begin again, its history stays.
+// Redriven is the metadata of a dead task that starts anew at now: attempts and age begin again, its history stays. With
+// unknown the outcome of its last attempt is not known.
 func (m Meta) Redriven(now time.Time, unknown bool) Meta {
 	m.Attempt, m.Throttles = 0, 0
 	m.FirstDueAt = now.UnixMilli()

@@ -1,4 +1,5 @@
-// Package task holds one unit of work as its receiver sees it: an id, the producer's bytes, and one settlement.
+// Package task is one unit of work as whoever works on it sees it: an id, the producer's bytes, what is known of earlier
+// attempts, and one settlement.
 package task
 
 import (
@@ -11,13 +12,15 @@ import (
 )
 
 var (
-	// ErrAlreadyResolved is answered to the second settlement of a task.
+	// ErrAlreadyResolved is returned by the second settlement of a task.
 	ErrAlreadyResolved = errors.New("task is already resolved")
-	// ErrNotFound is answered to a settlement by one who does not hold the task's lease: it was swept, or never his.
+	// ErrNotFound is returned when whoever settles a task does not hold its lease, because a sweep took it or because they
+	// never did.
 	ErrNotFound = errors.New("task is not in flight here")
 )
 
-// Settler writes down how a task ended. Both methods may be called by many goroutines at once, each for its own task.
+// Settler writes down how a task ended. Both methods may be called by many goroutines at once, each for a task of its
+// own.
 type Settler interface {
 	Succeed(ctx context.Context, t *Task) error
 	Fail(ctx context.Context, t *Task) error
@@ -38,7 +41,7 @@ type Spec struct {
 	Settler Settler
 }
 
-// Task is one task under one lease. It is resolved once, by Succeed or by Fail; its methods may be called from any
+// Task is one task under one lease. It is resolved once, by Succeed or by Fail. Its methods may be called from any
 // goroutine.
 type Task struct {
 	spec   Spec
@@ -50,12 +53,12 @@ type Task struct {
 	resolved bool
 }
 
-// New returns a task that s settles. It is what tests and own Lifecycles use; payload is not copied.
+// New returns a task that s settles, for tests and for a Lifecycle of your own. The payload is not copied.
 func New(id string, payload []byte, s Settler) *Task {
 	return From(Spec{ID: id, Payload: payload, Settler: s, Now: time.Now(), Context: context.Background()})
 }
 
-// From returns the task that a lease described.
+// From returns the task that a lease describes.
 func From(s Spec) *Task {
 	return &Task{spec: s, leased: time.Now(), meta: s.Meta}
 }
@@ -63,7 +66,7 @@ func From(s Spec) *Task {
 // ID is the task's name, the same over all attempts.
 func (t *Task) ID() string { return t.spec.ID }
 
-// Queue is the name of the list that the task was pushed to.
+// Queue is the name of the task's queue, which is that of the list that producers push onto.
 func (t *Task) Queue() string { return t.spec.Queue }
 
 // Bytes is the payload exactly as its producer pushed it. Do not change it.
@@ -83,29 +86,29 @@ func (t *Task) Attempt() int { return t.spec.Meta.Attempt + 1 }
 // Redelivered says that the outcome of an earlier attempt is unknown, so that the receiver may have seen the task.
 func (t *Task) Redelivered() bool { return t.spec.Redelivered || t.spec.Meta.Redelivered }
 
-// Now is the Redis server's time, as of the lease and moved on by this process's own clock.
+// Now is the Redis server's time: that of the lease, moved on by this process's own clock.
 func (t *Task) Now() time.Time { return t.spec.Now.Add(time.Since(t.leased)) }
 
-// Context is cancelled when there is no use in working on: the dispatcher halts. A lost lease does not cancel it, since
-// nobody learns of one before the settlement, which is refused with ErrNotFound.
+// Context is cancelled when the dispatcher halts and nobody should go on working on the task. A lost lease does not
+// cancel it, since that shows only at the settlement, which returns ErrNotFound.
 func (t *Task) Context() context.Context { return t.spec.Context }
 
 // Closer is closed when Context is done.
 func (t *Task) Closer() <-chan struct{} { return t.spec.Context.Done() }
 
-// IsResolved says whether Succeed or Fail has been called with effect.
+// IsResolved says whether Succeed or Fail has taken effect.
 func (t *Task) IsResolved() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.resolved
 }
 
-// Succeed completes the task: it is forgotten. ErrAlreadyResolved when it was settled before, ErrNotFound when the
-// lease is lost; after any other error the task is still unresolved and Succeed may be tried again.
+// Succeed completes the task, and it is forgotten. It returns ErrAlreadyResolved when the task was settled before and
+// ErrNotFound when the lease is lost. After any other error the task is still unresolved, and Succeed may be tried again.
 func (t *Task) Succeed() error { return t.resolve(t.spec.Settler.Succeed) }
 
-// Fail abandons the task: it is tried again after the route's backoff, or buried when its budget has ended. Its errors
-// are Succeed's.
+// Fail abandons the task: it is tried again after the route's backoff, or buried when its attempts or its age are used
+// up. Its errors are those of Succeed.
 func (t *Task) Fail() error { return t.resolve(t.spec.Settler.Fail) }
 
 // resolve lets one settlement through. What was decided is written down even when the task's own context has ended.

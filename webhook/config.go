@@ -34,14 +34,14 @@ type Config struct {
 	MaxConns int
 	// ConnectTimeout bounds the look-up and the connection, and again the TLS handshake; 5 s by default.
 	ConnectTimeout time.Duration
-	// QuickRetries is how often, within one attempt, a connection that could not be made is tried again; 0 is never,
-	// the routes' own default being 1.
+	// QuickRetries is how often, within one attempt, a connection that could not be made is tried again; 0 = never. (The
+	// default of routes is 1.)
 	QuickRetries int
-	// MaxAttempts is told to the receiver, unless the task has its own; 0 is no limit.
+	// MaxAttempts is what the receiver is told, unless the task has a limit of its own; 0 = no limit.
 	MaxAttempts int
 	// Rules say what the endpoint's answers mean.
 	Rules delivery.Rules
-	// TLS is for an https URL or proxy; nil trusts the system's roots and shows no certificate. It is cloned.
+	// TLS is for an https URL or proxy; nil trusts the system's roots and presents no certificate. It is cloned.
 	TLS *tls.Config
 	// Authorization is the value of that header for every attempt; a task's own is not sent. It excludes a user in the URL
 	// and an Authorization among Headers.
@@ -57,7 +57,7 @@ type Config struct {
 	DenyPrivate bool
 	// Compat adds the headers of another system; none by default.
 	Compat Compat
-	// Resolver looks the host up; nil is the system's.
+	// Resolver looks the host up; nil = the system's.
 	Resolver *net.Resolver
 	// Now is the clock that signatures and dates in answers go by; time.Now by default.
 	Now func() time.Time
@@ -97,7 +97,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(append(errs, checkRules(c.Rules))...)
 }
 
-// checkRules refuses what can never match, which is a slip of the pen: an answer's status has three digits.
+// checkRules refuses statuses that can never match, since an answer's status has three digits: they are slips of the pen.
 func checkRules(r delivery.Rules) error {
 	var errs []error
 	for _, s := range r.Success {

@@ -1,8 +1,8 @@
 // Package webhook puts a task on the wire as an HTTP request and hands the answer to package delivery for judgement.
 //
-// A request is built (request.go), signed (sign.go), sent with go-retryablehttp over a transport of the target's own
-// (transport.go), and watched while it runs (package exchange), since what a broken connection means depends on how
-// far it had come. The package decides nothing about the task: it waits for no backoff and settles nothing.
+// A request is built (request.go), signed (sign.go), sent with go-retryablehttp over the target's own transport
+// (transport.go), and watched while it runs (package exchange), since what a broken connection means depends on how far
+// the request had come. The package decides nothing about the task: it waits for no backoff and settles nothing.
 package webhook
 
 import (
@@ -73,9 +73,9 @@ func (tg *Target) String() string { return tg.url.Scheme + "://" + tg.url.Host }
 // Close closes idle connections; busy ones end with their deliveries.
 func (tg *Target) Close() { tg.transport.CloseIdleConnections() }
 
-// Deliver makes one attempt to deliver t within ctx, whose deadline the receiver is told. It returns nil when the
-// receiver took the task, else a *delivery.Error. A ctx that was cancelled, rather than past its deadline, means that
-// this dispatcher stops.
+// Deliver makes one attempt to deliver t within ctx, and tells the receiver ctx's deadline. It returns nil when the
+// receiver took the task, else a *delivery.Error. A ctx that is cancelled, rather than past its deadline, means that the
+// dispatcher stops.
 func (tg *Target) Deliver(ctx context.Context, t *task.Task) error {
 	var x exchange.Exchange
 	req, err := tg.request(x.Watch(ctx), t)
@@ -96,8 +96,8 @@ func (tg *Target) Deliver(ctx context.Context, t *task.Task) error {
 	return nil
 }
 
-// quick returns the client for one attempt: it tries again only what never left this host, and only within the
-// attempt's deadline. All slower patience is Redis's work, so that no slot sleeps through a backoff.
+// quick returns the client for one attempt. It repeats only what never left this host, and only within the attempt's
+// deadline. Longer waits are Redis's work, so that no slot sleeps through a backoff.
 func (tg *Target) quick(x *exchange.Exchange) *retryablehttp.Client {
 	return &retryablehttp.Client{
 		HTTPClient:   tg.client,

@@ -106,7 +106,7 @@ func (c client) warnUnknown(ctx context.Context, std stdio, queue string) {
 	}
 }
 
-// args answers an argument check whose errors are the user's.
+// args returns an argument check whose errors are the user's.
 func args(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if err := check(cmd, given); err != nil {

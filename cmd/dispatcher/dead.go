@@ -91,7 +91,7 @@ type deadPage struct {
 	Next  string       `json:"next"`
 }
 
-// list answers up to limit letters of a reason, 0 being any, and where to go on; empty at the end.
+// list returns up to limit letters of a reason, 0 being any, and where to go on; empty at the end.
 func list(
 	ctx context.Context, q *lifecycle.Queue, cursor string, limit int, only delivery.Reason,
 ) (letters []deadLetter, next string, err error) {
@@ -155,7 +155,7 @@ func reasons() []string {
 	return all
 }
 
-// parseReason answers 0 for no reason.
+// parseReason returns 0 for no reason.
 func parseReason(label string) (delivery.Reason, error) {
 	if label == "" {
 		return 0, nil

@@ -114,7 +114,7 @@ func (f *fleet) halt(halting context.Context) {
 // wait returns when no route runs any more.
 func (f *fleet) wait() error { return f.group.Wait() }
 
-// ready answers nil when every route can lease.
+// ready returns nil when every route can lease.
 func (f *fleet) ready(context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

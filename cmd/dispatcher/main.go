@@ -91,7 +91,7 @@ func isUsage(err error) bool {
 	return ok
 }
 
-// stopSignals answers two contexts: the first ends at the first SIGTERM or SIGINT, the second at the next. Both are
+// stopSignals returns two contexts: the first ends at the first SIGTERM or SIGINT, the second at the next. Both are
 // caught until the process has exited, so that a late one does not change how it ends.
 func stopSignals() (closing, halting context.Context) {
 	closing, closeNow := context.WithCancel(context.Background())

@@ -108,7 +108,7 @@ func (l *lineReader) ready() bool {
 	return bytes.IndexByte(there, '\n') >= 0
 }
 
-// checkJSON answers where a text ceases to be a JSON value, without the text.
+// checkJSON returns where a text ceases to be a JSON value, without the text.
 func checkJSON(text []byte) error {
 	var value json.RawMessage
 	err := json.Unmarshal(text, &value)

@@ -99,7 +99,7 @@ func warn(ctx context.Context, log *slog.Logger, warnings []string) {
 	}
 }
 
-// checkRedis answers what only people can put right. A Redis that is away comes back: that is worth a warning.
+// checkRedis returns what only people can put right. A Redis that is away comes back: that is worth a warning.
 func checkRedis(ctx context.Context, conn redisconn.Conn, queue string, log *slog.Logger) error {
 	err := redisconn.Check(ctx, conn.Commands, queue)
 	switch {

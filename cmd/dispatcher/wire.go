@@ -31,7 +31,7 @@ func newTarget(ctx context.Context, r config.Route) (target, error) {
 	return webhook.New(about)
 }
 
-// checkRoutes answers what a route asks for in vain, of all routes at once.
+// checkRoutes returns what a route asks for in vain, of all routes at once.
 func checkRoutes(ctx context.Context, routes []config.Route) error {
 	var faults []error
 	for _, r := range routes {

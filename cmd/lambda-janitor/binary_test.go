@@ -72,7 +72,7 @@ func start(t *testing.T, env ...string) *process {
 	return p
 }
 
-// wait answers the exit code.
+// wait returns the exit code.
 func (p *process) wait(t *testing.T) int {
 	t.Helper()
 	timer := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })

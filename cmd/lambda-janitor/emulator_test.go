@@ -124,7 +124,7 @@ func (e *emulator) logs(t *testing.T, text string, times int) {
 	}
 }
 
-// metrics answers the lines of CloudWatch's embedded metric format in the log, all of them valid, when there are so many.
+// metrics returns the lines of CloudWatch's embedded metric format in the log, all of them valid, when there are so many.
 func (e *emulator) metrics(t *testing.T, want int) []string {
 	t.Helper()
 	e.logs(t, `"_aws"`, want)

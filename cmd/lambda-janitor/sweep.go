@@ -68,7 +68,7 @@ func (s sweeper) sweep(ctx context.Context) answer {
 	return s.log(ctx, collect(queues))
 }
 
-// connect answers a Redis that has let us in. A password that was read for an earlier run may have been rotated since:
+// connect returns a Redis that has let us in. A password that was read for an earlier run may have been rotated since:
 // when Redis refuses it, it is read once more.
 func (s sweeper) connect(ctx context.Context) (redis.UniversalClient, error) {
 	if s.vault == nil {
@@ -170,7 +170,7 @@ func (s sweeper) log(ctx context.Context, a answer) answer {
 	return a
 }
 
-// working answers the time for sweeping, which ends before ctx does.
+// working returns the time for sweeping, which ends before ctx does.
 func working(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -35,7 +35,7 @@ type vault struct {
 	password config.Secret // empty = not read yet
 }
 
-// newVault answers nil when no secret is configured.
+// newVault returns nil when no secret is configured.
 func newVault(id config.SecretID) *vault {
 	if id.ARN == "" {
 		return nil
@@ -90,7 +90,7 @@ func explain(err error) error {
 	return err
 }
 
-// part answers the secret's text, or what it has under the key. No error shows any of it.
+// part returns the secret's text, or what it has under the key. No error shows any of it.
 func (v *vault) part(text string) (config.Secret, error) {
 	if text == "" {
 		return "", errNoText

@@ -62,7 +62,7 @@ type Trial struct {
 	Renamed bool
 }
 
-// Check answers every violation of the law, in a fixed order.
+// Check returns every violation of the law, in a fixed order.
 func Check(p Places, t Trial) []Violation {
 	vs := p.check()
 	vs = append(vs, t.repeated(p)...)

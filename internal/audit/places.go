@@ -129,7 +129,7 @@ func read(ctx context.Context, rdb redis.UniversalClient, k keyspace.Keys, found
 	return p, nil
 }
 
-// scan answers the queue's keys but its source, each once, of every node that may hold them.
+// scan returns the queue's keys but its source, each once, of every node that may hold them.
 func scan(ctx context.Context, rdb redis.UniversalClient, k keyspace.Keys) ([]string, error) {
 	var mu sync.Mutex
 	var keys []string

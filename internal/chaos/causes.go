@@ -65,7 +65,7 @@ func (tr *trial) overtaken(requests []receiver.Request, ends []*end) {
 	}
 }
 
-// explain answers why the 2xx of this request may not have been recorded: its lease ended otherwise, for a reason that
+// explain returns why the 2xx of this request may not have been recorded: its lease ended otherwise, for a reason that
 // lets this happen. Each end explains one request.
 func explain(l *life, ends []*end, r receiver.Request) string {
 	attempt, _ := strconv.Atoi(r.Header.Get(receiver.AttemptHeader)) // 0 fits none

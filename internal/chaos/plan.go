@@ -97,7 +97,7 @@ func tracks(site Site) []track {
 	return ts
 }
 
-// Plan answers the faults of a trial of this length, in order. The same seed gives the same plan.
+// Plan returns the faults of a trial of this length, in order. The same seed gives the same plan.
 func Plan(seed uint64, length time.Duration, site Site) []Fault {
 	var plan []Fault
 	for i, t := range tracks(site) {

@@ -24,7 +24,7 @@ func (baseImages) ResolveImageConfig(_ context.Context, ref string, _ sourcereso
 	return ref, digest.FromBytes(config), config, nil
 }
 
-// lint answers the names of the rules that a Dockerfile breaks, as `docker build --check` does, the experimental ones too.
+// lint returns the names of the rules that a Dockerfile breaks, as `docker build --check` does, the experimental ones too.
 func lint(t *testing.T, text []byte) []string {
 	t.Helper()
 	dockerfile := append([]byte("# check=experimental=all\n"), text...)

@@ -55,7 +55,7 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// binary answers the path of a program, which the first call builds.
+// binary returns the path of a program, which the first call builds.
 func binary(t testing.TB, program string) string {
 	t.Helper()
 	built.once.Do(func() { built.dir, built.err = build() })

@@ -103,7 +103,7 @@ func (s *Server) Metric(t testing.TB, series string) float64 {
 	return 0
 }
 
-// Logged answers the lines of its log with this message.
+// Logged returns the lines of its log with this message.
 func (s *Server) Logged(message string) []map[string]any {
 	var found []map[string]any
 	lines := bufio.NewScanner(strings.NewReader(s.Log()))

@@ -112,7 +112,7 @@ func (q *Queue) Enqueue(t testing.TB, payload []byte, o lifecycle.EnqueueOptions
 // Handed notes what was handed over by other means than the queue's own.
 func (q *Queue) Handed(payloads ...[]byte) { q.count(payloads...) }
 
-// Dead answers the dead letters.
+// Dead returns the dead letters.
 func (q *Queue) Dead(t testing.TB) []lifecycle.DeadLetter {
 	t.Helper()
 	letters, next, err := q.open(t).Dead(t.Context(), "", 1000)
@@ -122,7 +122,7 @@ func (q *Queue) Dead(t testing.TB) []lifecycle.DeadLetter {
 	return letters
 }
 
-// Depth answers how much is where.
+// Depth returns how much is where.
 func (q *Queue) Depth(t testing.TB) lifecycle.Depth {
 	t.Helper()
 	d, err := q.open(t).Depth(t.Context())
@@ -132,7 +132,7 @@ func (q *Queue) Depth(t testing.TB) lifecycle.Depth {
 	return d
 }
 
-// Recovered answers how many tasks were taken back from dispatchers that died.
+// Recovered returns how many tasks were taken back from dispatchers that died.
 func (q *Queue) Recovered(t testing.TB) int {
 	t.Helper()
 	n, err := q.Redis.HGet(t.Context(), q.Keys(t).Stats, "recovered").Int()
@@ -237,7 +237,7 @@ func (q *Queue) AwaitInFlight(t testing.TB, n int) {
 	})
 }
 
-// Of answers the ids of the tasks in flight at a dispatcher. It must be frozen or idle for that to mean anything.
+// Of returns the ids of the tasks in flight at a dispatcher. It must be frozen or idle for that to mean anything.
 func (q *Queue) Of(t testing.TB, s *Server) []string {
 	t.Helper()
 	detector, err := heartbeat.NewDetector(q.Redis, q.Name)
