@@ -116,7 +116,7 @@ func TestNothingElseIsThere(t *testing.T) {
 	}
 }
 
-// start runs a server and answers its address and what ends it, which answers what Run did.
+// start runs a server. It returns its address and a function that ends it and returns what Run returned.
 func start(t *testing.T, cfg admin.Config) (addr string, stop func() error) {
 	t.Helper()
 	if cfg.Addr == "" {

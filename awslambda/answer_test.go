@@ -9,8 +9,9 @@ import (
 	"github.com/queuehook/queuehook/internal/fakelambda"
 )
 
-// TestAnswersOfAnyLength has answers that are longer than Lambda lets any be, or that break off: a batch's decides whom
-// it completes, so that a part of it completes nobody; of others the head decides.
+// TestAnswersOfAnyLength has answers that are longer than Lambda allows, or that break off. The body of a batch's
+// answer decides which tasks are completed, so a part of it completes none; for other calls the status and headers
+// decide.
 func TestAnswersOfAnyLength(t *testing.T) {
 	const most = 6<<20 + 64<<10
 	padding := strings.Repeat(" ", most)

@@ -74,7 +74,7 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// TestClientContextHasItsBound leaves out what has no room.
+// TestClientContextHasItsBound has headers that do not fit, which are left out.
 func TestClientContextHasItsBound(t *testing.T) {
 	s := fakelambda.Start(t, always(fakelambda.Answer{}))
 	tg := newTarget(t, s, awslambda.Config{})
@@ -230,7 +230,7 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-// TestNoEndpoint has an environment that leads nowhere, which is not for want of credentials.
+// TestNoEndpoint has a region that no endpoint can be made of: the detail names the region, not credentials.
 func TestNoEndpoint(t *testing.T) {
 	s := fakelambda.Start(t, always(fakelambda.Answer{}))
 	newTarget(t, s, awslambda.Config{}) // for its environment
@@ -244,7 +244,8 @@ func TestNoEndpoint(t *testing.T) {
 	}
 }
 
-// The log on standard error has a form, and the SDK would write there past it, as of a host that keeps its credentials.
+// Our log on standard error is JSON. The SDK must not write text of its own there, as it would when the host's metadata
+// service refuses to give credentials.
 func TestTheSDKLogsNothing(t *testing.T) {
 	s := fakelambda.Start(t, always(fakelambda.Answer{}))
 	newTarget(t, s, awslambda.Config{}) // for its environment

@@ -20,7 +20,7 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// batch delivers tasks named t00, t01, ... at once and answers their outcomes in this order.
+// batch delivers tasks named t00, t01, ... all at once and returns their outcomes in this order.
 func batch(t *testing.T, tg *awslambda.Target, payloads ...string) []delivery.Outcome {
 	t.Helper()
 	outcomes := make([]delivery.Outcome, len(payloads))
@@ -41,7 +41,7 @@ func reasons(outcomes []delivery.Outcome) string {
 	return strings.Join(all, " ")
 }
 
-// ids are those of the messages of a call.
+// ids are the ids of a call's messages.
 func ids(t testing.TB, c fakelambda.Call) []string {
 	t.Helper()
 	var event events.SQSEvent
@@ -109,7 +109,7 @@ func TestAnUnchangedHandler(t *testing.T) {
 	}
 }
 
-// TestBatchAnswers is TESTING's case 38: what makes no sense completes nothing.
+// TestBatchAnswers checks that an answer which makes no sense completes nothing.
 func TestBatchAnswers(t *testing.T) {
 	const all, none = "ok ok ok ok", "function_error function_error function_error function_error"
 	var answer string
@@ -169,7 +169,7 @@ func TestBatchesThatFail(t *testing.T) {
 	}
 }
 
-// TestABatchKeepsTheLimit fills batches by bytes: a third task of 2 MB is over 6 MB with what stands around it.
+// TestABatchKeepsTheLimit fills batches by bytes: three tasks of 2 MB are over 6 MB with the JSON around them.
 func TestABatchKeepsTheLimit(t *testing.T) {
 	s := fakelambda.Start(t, always(fakelambda.Answer{Body: "{}"}))
 	cfg := full
@@ -185,7 +185,7 @@ func TestABatchKeepsTheLimit(t *testing.T) {
 	}
 }
 
-// TestTasksGatherWhileCallsAreTaken needs no wait for full batches, and keeps the tasks' order.
+// TestTasksGatherWhileCallsAreTaken gets full batches without a wait, in the order of the tasks.
 func TestTasksGatherWhileCallsAreTaken(t *testing.T) {
 	first, goOn := make(chan struct{}), make(chan struct{})
 	s := fakelambda.Start(t, func(c fakelambda.Call) fakelambda.Answer {
@@ -219,7 +219,7 @@ func TestTasksGatherWhileCallsAreTaken(t *testing.T) {
 	}
 }
 
-// TestATaskLeavesABatchThatIsNotCalled is a shutdown, and a deadline, while tasks wait for others.
+// TestATaskLeavesABatchThatIsNotCalled has a shutdown, and a deadline, while tasks wait for others.
 func TestATaskLeavesABatchThatIsNotCalled(t *testing.T) {
 	s := fakelambda.Start(t, always(fakelambda.Answer{Body: "{}"}))
 	tg := newTarget(t, s, full)
@@ -239,7 +239,7 @@ func TestATaskLeavesABatchThatIsNotCalled(t *testing.T) {
 	}
 }
 
-// TestAPartialBatchGoesWhenNoMoreTasksCome is a stop while tasks wait for others, with one that was leased just before.
+// TestAPartialBatchGoesWhenNoMoreTasksCome stops while tasks wait for others, one of them leased just before.
 func TestAPartialBatchGoesWhenNoMoreTasksCome(t *testing.T) {
 	s := fakelambda.Start(t, always(fakelambda.Answer{Body: "{}"}))
 	tg := newTarget(t, s, full)

@@ -7,7 +7,7 @@ import (
 	"github.com/queuehook/queuehook/awslambda"
 )
 
-// TestBounds says how much of a route is out at once, and for how long.
+// TestBounds checks how many tasks and bytes of a route may be out at once, and for how long.
 func TestBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg          awslambda.Config

@@ -7,8 +7,8 @@ import (
 	"github.com/queuehook/queuehook/awslambda"
 )
 
-// FuzzBatchAnswer holds the reader of a function's answer to its promise: whoever is listed is not done, and what is not
-// an object or null, by any other reader of JSON, completes nobody.
+// FuzzBatchAnswer checks two promises of the reader of a function's answer: a task that is listed is not done, and an
+// answer that encoding/json does not take for an object or null completes no task.
 func FuzzBatchAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `{"batchItemFailures":[]}`, `{"batchItemFailures":[{"itemIdentifier":"a"}]}`, `{"batchItemFailures":null}`,

@@ -48,7 +48,7 @@ func deliver(t testing.TB, tg *awslambda.Target, tk *task.Task) delivery.Outcome
 	return outcome(t, tg.Deliver(ctx, tk))
 }
 
-// outcome also sees to it that a target returns nothing but nil and *delivery.Error.
+// outcome returns an error's outcome, and fails the test when the error is neither nil nor a *delivery.Error.
 func outcome(t testing.TB, err error) delivery.Outcome {
 	t.Helper()
 	if _, ok := errors.AsType[*delivery.Error](err); err != nil && !ok {
@@ -57,7 +57,7 @@ func outcome(t testing.TB, err error) delivery.Outcome {
 	return delivery.FromError(err)
 }
 
-// due is a context whose deadline comes when end is called, after what it must not come before.
+// due is a context whose deadline comes when end is called: the test decides what it comes after.
 type due struct {
 	context.Context
 	over chan struct{}
@@ -85,7 +85,7 @@ func always(a fakelambda.Answer) fakelambda.Script {
 	return func(fakelambda.Call) fakelambda.Answer { return a }
 }
 
-// await returns when what is waited for is so.
+// await waits until ok holds.
 func await(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

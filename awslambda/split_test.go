@@ -12,7 +12,7 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// TestABatchTooLargeIsSplit has an endpoint that takes less than it says.
+// TestABatchTooLargeIsSplit has an endpoint that takes less than Lambda's documented limit.
 func TestABatchTooLargeIsSplit(t *testing.T) {
 	s := fakelambda.Start(t, func(c fakelambda.Call) fakelambda.Answer {
 		if len(ids(t, c)) > 1 {
@@ -39,8 +39,8 @@ var unsentInTime = delivery.Outcome{
 	Reason: delivery.Timeout, Settlement: delivery.Release, Detail: "before there was a call",
 }
 
-// TestTheRestOfASplitBatchIsGivenBack lets the deadline pass while the first half is called: only that has an unknown
-// outcome, and is charged.
+// TestTheRestOfASplitBatchIsGivenBack lets the deadline pass during the call with the first half: only that half has an
+// unknown outcome and is charged.
 func TestTheRestOfASplitBatchIsGivenBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		end               error

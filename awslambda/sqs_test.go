@@ -11,7 +11,7 @@ import (
 	"github.com/queuehook/queuehook/internal/fakelambda"
 )
 
-// TestMessagesNameTheirPartition is for functions that take the ARN of their queue apart.
+// TestMessagesNameTheirPartition is for functions that parse the ARN of their queue.
 func TestMessagesNameTheirPartition(t *testing.T) {
 	var got events.SQSEvent
 	s := fakelambda.Start(t, func(c fakelambda.Call) fakelambda.Answer {

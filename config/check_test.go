@@ -10,7 +10,7 @@ import (
 	"github.com/queuehook/queuehook/config"
 )
 
-// One variable at a time: what is accepted, and what the text says where it is not.
+// One variable at a time: which values are accepted, and what the problem's text says about the others.
 func TestValues(t *testing.T) {
 	tests := []struct{ name, value, wrong string }{
 		{"TIMEOUT", "20s", ""},

@@ -20,10 +20,10 @@ import (
 // marker stands for every secret of these tests.
 const marker = "Hunter2MARKER"
 
-// signingSecret is one of the least length.
+// signingSecret is a signing secret of the least length.
 const signingSecret = "whsec_SHVudGVyMk1BUktFUkh1bnRlcjJNQVJL"
 
-// setenv gives the process exactly these variables of ours until the test ends.
+// setenv sets exactly these of our variables, and unsets the others, until the test ends.
 func setenv(t *testing.T, env map[string]string) {
 	t.Helper()
 	for _, entry := range os.Environ() {

@@ -8,8 +8,8 @@ import (
 	"github.com/queuehook/queuehook/config"
 )
 
-// FuzzEnvironment sets two variables, of ours where the numbers say so, beside secrets. Whatever they hold, the answer
-// is a configuration or an *Error of one line per problem, and no secret shows.
+// FuzzEnvironment sets two variables, of ours where the numbers say so, beside secrets. Whatever they hold, the result
+// is a configuration or an *Error with one line for each problem, and no secret shows.
 func FuzzEnvironment(f *testing.F) {
 	f.Add(uint8(3), "", "true", uint8(11), "", "a=http://x")
 	f.Add(uint8(0), "", "redis://h:1/2", uint8(5), "", "x\n")

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// everything is a routes file that says all it can, with the secret wherever one can be.
+// everything is a routes file with every key, and with the marker wherever a secret can be.
 func everything(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprintf(`defaults: {concurrency: 32, timeout: 20s}
@@ -69,7 +69,7 @@ func TestPrintRoutes(t *testing.T) {
 	}
 }
 
-// However a route is shown, logged or marshalled, even by mistake, its secrets are not.
+// However a route is shown, logged or marshalled, even by mistake, its secrets do not show.
 func TestRoutesNeverShowSecrets(t *testing.T) {
 	d, _ := watched(t, everything(t))
 	for _, r := range d.Routes {

@@ -223,7 +223,7 @@ func TestTLSFiles(t *testing.T) {
 	}
 }
 
-// certificate writes a self-signed certificate and its key and answers the two paths.
+// certificate writes a self-signed certificate and its key, and returns the two paths.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -141,8 +141,8 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// FuzzParseRoutes: whatever follows it, a password in a URL stays out of every error and of what is shown; what is
-// accepted is complete, and reads the same when written out again.
+// FuzzParseRoutes: a password in a URL shows neither in errors nor elsewhere, whatever follows it; accepted routes are
+// complete, and read the same when written out again.
 func FuzzParseRoutes(f *testing.F) {
 	for _, seed := range []string{
 		"h/hook", "h/?a=b b=lambda:f:1", "h,b=http://y", "h a=http://x", ",=", "h#f", "h:99999", " =x", "\x00", "h\nb=c",

@@ -8,8 +8,8 @@ import (
 	"github.com/queuehook/queuehook/config"
 )
 
-// FuzzParseRoutesFile: whatever a file holds, the answer is routes that are complete, or an *Error whose every problem
-// is one line with the file's name and a line that the file has; and what a variable holds shows nowhere.
+// FuzzParseRoutesFile: whatever a file holds, the result is complete routes, or an *Error in which each problem is one
+// line with the file's name and a line number of the file; the values of variables show nowhere.
 func FuzzParseRoutesFile(f *testing.F) {
 	for _, seed := range []string{
 		webRoute, lambdaRoute, webRoute + "  bearer: ${TOKEN}", webRoute + "  headers: {X-A: 'a ${TOKEN}'}\n  timeout: 5",

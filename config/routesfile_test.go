@@ -33,7 +33,7 @@ const (
 	lambdaRoute = "routes:\n- queue: a\n  lambda: f\n"
 )
 
-// Every key, one at a time: what it makes of a route that has nothing else.
+// Every key, one at a time, on a route that has nothing else.
 func TestRoutesFileKeys(t *testing.T) {
 	second := 20 * time.Second
 	tests := []struct {
@@ -97,7 +97,7 @@ func TestRoutesFileKeys(t *testing.T) {
 		}},
 		{lambdaRoute + "  timeout: 20s\n  rate: {limit: 1}", func(r *config.Route) { r.Rate = config.Rate{Limit: 1, Per: time.Second, Burst: 1} }},
 
-		// What is neither a number nor a switch is the text that was written.
+		// What is neither a number nor a boolean is taken as the text that was written.
 		{strings.Replace(webRoute, "queue: a", "queue: 010", 1), func(r *config.Route) { r.Queue = "010" }},
 		{strings.Replace(webRoute, "queue: a", "queue: no", 1), func(r *config.Route) { r.Queue = "no" }},
 		{strings.Replace(webRoute, "queue: a", "queue: 'null'", 1), func(r *config.Route) { r.Queue = "null" }},
@@ -128,7 +128,7 @@ func TestRoutesFileKeys(t *testing.T) {
 	}
 }
 
-// What the environment says, the file's defaults over it, and the route's own over both.
+// The file's defaults win over the environment, and the route's own values over both.
 func TestRoutesFileDefaults(t *testing.T) {
 	setenv(t, map[string]string{
 		"DISPATCHER_CONCURRENCY": "5", "DISPATCHER_TIMEOUT": "7s", "DISPATCHER_MAX_ATTEMPTS": "3",
@@ -213,7 +213,7 @@ func TestRoutesFileWithoutRoutes(t *testing.T) {
 	}
 }
 
-// The example that people start from is one that is accepted, save for the files that it names.
+// The example that people start from is accepted, except that the files that it names do not exist.
 func TestRoutesFileOfTheREADME(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -235,7 +235,7 @@ func TestRoutesFileOfTheREADME(t *testing.T) {
 	}
 }
 
-// However the defaults say who asks, a route's own word replaces it, whichever way it says it.
+// A route's own authorization replaces that of the defaults, whichever way either of them says it.
 func TestRoutesFileAuthorizationReplaced(t *testing.T) {
 	all, err := config.ParseRoutes("routes.yaml", []byte(`
 defaults: {headers: {Authorization: theirs, X-A: a}}

@@ -14,7 +14,7 @@ import (
 	"github.com/queuehook/queuehook/config"
 )
 
-// watched loads a configuration whose routes file has a content, and answers how to replace it.
+// watched loads a configuration with a routes file of this content, and returns a function that replaces the content.
 func watched(t *testing.T, content string) (config.Dispatcher, func(string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "routes.yaml")
@@ -166,7 +166,7 @@ func TestRoutesFileCheckFollowsLinks(t *testing.T) {
 	}
 }
 
-// A secret that is rotated in its own file makes other routes, too.
+// A secret that is rotated in its own file changes the routes too.
 func TestRoutesFileCheckReadsWhatItNames(t *testing.T) {
 	secret := writeFile(t, "Key one")
 	d, _ := watched(t, webRoute+"  authorization_file: "+secret)

@@ -16,7 +16,7 @@ import (
 	"github.com/queuehook/queuehook/delivery"
 )
 
-// TestTable holds the whole table still: a label is a wire format, and a row is a promise.
+// TestTable pins the whole table: a label is a wire format, and a row is a promise.
 func TestTable(t *testing.T) {
 	want := []struct {
 		reason     delivery.Reason
@@ -67,7 +67,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestEveryConstantHasARow reads the source, so that a Reason written anywhere in it without a row is seen.
+// TestEveryConstantHasARow reads the source, so that it sees a Reason without a row wherever it is declared.
 func TestEveryConstantHasARow(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "delivery.go", nil, 0)
 	if err != nil {

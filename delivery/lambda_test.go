@@ -41,7 +41,7 @@ func TestClassifyInvocation(t *testing.T) {
 	}
 }
 
-// TestClassifyInvocationByStatus is for answers of what stands before Lambda, and errors that are nobody's in particular.
+// TestClassifyInvocationByStatus has answers of proxies before Lambda, and errors with unknown codes.
 func TestClassifyInvocationByStatus(t *testing.T) {
 	asks, rubbish := http.Header{"Retry-After": {"7"}}, http.Header{"Retry-After": {"soon"}}
 	for name, c := range map[string]struct {

@@ -94,7 +94,7 @@ func BenchmarkDelivery(b *testing.B) {
 	b.ReportMetric(direct.Seconds()/through.Seconds(), "queued/bare")
 }
 
-// push is a producer: a thousand payloads a call.
+// push is a producer; it pushes a thousand payloads a call.
 func push(b *testing.B, rdb *redis.Client, queue string, payload []byte, n int) {
 	b.Helper()
 	batch := make([]any, 1000)

@@ -12,7 +12,7 @@ import (
 	"github.com/queuehook/queuehook/delivery"
 )
 
-// watched is an Observer that keeps when a route was held back.
+// watched is an Observer that notes when the route was held back.
 type watched struct {
 	nobody
 	mu     sync.Mutex
@@ -36,7 +36,7 @@ func newTestGate(t *testing.T, cfg Config) (*gate, *watched) {
 	return newGate(cfg, cfg.Logger), w
 }
 
-// attempt lets one attempt through the gate and answers whether it was let in.
+// attempt makes one attempt, unless the gate refuses it, and returns whether it did.
 func (g *gate) attempt(r delivery.Reason) bool {
 	leave, ok := g.enter()
 	if ok {
@@ -99,7 +99,7 @@ func TestBreakerOpensProbesAndReopensGently(t *testing.T) {
 	})
 }
 
-// TestBreakerCountsFaultsInARowHoweverSlow has so few attempts, or such long ones, that no minute holds twenty.
+// TestBreakerCountsFaultsInARowHoweverSlow has so few attempts, or such long ones, that no minute has twenty.
 func TestBreakerCountsFaultsInARowHoweverSlow(t *testing.T) {
 	for name, pace := range map[string]struct{ took, between time.Duration }{
 		"rare": {took: time.Second, between: 10 * time.Second},

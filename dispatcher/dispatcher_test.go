@@ -19,7 +19,7 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// stub is a Lifecycle in memory: it hands out what is pushed and notes how each task was settled.
+// stub is a Lifecycle in memory: it hands pushed tasks out and notes how each was settled.
 type stub struct {
 	pending chan *task.Task
 

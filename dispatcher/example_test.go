@@ -17,7 +17,7 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// A worker that pulls: tasks arrive on a channel, each is resolved by Succeed or Fail. The heart and the janitor run
+// A worker that pulls: tasks arrive on a channel, and each is resolved by Succeed or Fail. Heartbeat and janitor run
 // beside it.
 func Example() {
 	rdb := connect("orders", "first", "second")
@@ -108,7 +108,7 @@ func ExampleConfig_hooks() {
 	// <nil>
 }
 
-// memory is a Lifecycle without Redis: tasks come from a slice, and only their settlement is noted.
+// memory is a Lifecycle without Redis: tasks come from a slice, and their settlements are printed.
 type memory struct {
 	todo []string
 	stop context.CancelFunc
@@ -161,7 +161,7 @@ func (m *memory) Release(_ context.Context, tasks ...*task.Task) error {
 func (m *memory) AbandonAll(context.Context) error { return nil }
 func (m *memory) Await(context.Context) error      { m.wg.Wait(); return nil }
 
-// A Lifecycle of one's own: another store, or a test's.
+// A Lifecycle of your own: another store, or a test's.
 func ExampleLifecycle() {
 	ctx, stop := context.WithCancel(context.Background())
 	d, err := dispatcher.New(dispatcher.Config{

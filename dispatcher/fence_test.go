@@ -15,8 +15,8 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// TestTasksThatAwaitABeatWhenItsFenced has a dispatcher that leased while its own clock told it to start nothing: as one
-// that was suspended with a lease's reply on its way. What it then learns is that it was given up.
+// TestTasksThatAwaitABeatWhenItsFenced has a dispatcher whose own clock lets it start nothing with what it has just
+// leased, as when it was suspended while a lease's reply was on its way. It then learns that it was given up.
 func TestTasksThatAwaitABeatWhenItsFenced(t *testing.T) {
 	t.Parallel()
 	const slots = 3
@@ -51,7 +51,7 @@ func TestTasksThatAwaitABeatWhenItsFenced(t *testing.T) {
 	}
 }
 
-// TestFencedDispatcherLeavesTasksToOthers has one whose attempts still fill its slots when it registers anew.
+// TestFencedDispatcherLeavesTasksToOthers has a dispatcher whose attempts still fill its slots when it registers anew.
 func TestFencedDispatcherLeavesTasksToOthers(t *testing.T) {
 	t.Parallel()
 	const slots = 3
@@ -81,7 +81,7 @@ func TestFencedDispatcherLeavesTasksToOthers(t *testing.T) {
 	r.eventually("delivered by the other", func() bool { return done.Load() == slots })
 }
 
-// warnings counts those that it is told.
+// warnings is a log handler that counts warnings.
 type warnings struct {
 	slog.Handler
 	count map[string]*atomic.Int64
@@ -98,7 +98,8 @@ func (w warnings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestFencedDispatcherSaysSoOnce learns of it by its lease, by its heart, or by both at once.
+// TestFencedDispatcherSaysSoOnce has dispatchers that learn that they are fenced from a lease, from the heart, or from
+// both at once.
 func TestFencedDispatcherSaysSoOnce(t *testing.T) {
 	t.Parallel()
 	for name, interval := range map[string]time.Duration{"lease": time.Hour, "heart or lease": 10 * time.Millisecond} {
@@ -126,8 +127,8 @@ func TestFencedDispatcherSaysSoOnce(t *testing.T) {
 	}
 }
 
-// TestFencedDispatcherSaysSoAtItsStop is told to stop before its next lease and beat: what it was not told then it says at
-// the end, for its tasks may have been delivered again.
+// TestFencedDispatcherSaysSoAtItsStop has a fenced dispatcher that is told to stop before its next lease and beat. It
+// learns of the fence only when it deregisters, and must say so, since its tasks may have been delivered again.
 func TestFencedDispatcherSaysSoAtItsStop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -159,8 +160,8 @@ func TestFencedDispatcherSaysSoAtItsStop(t *testing.T) {
 	}
 }
 
-// TestFencedDispatcherProbesOnce has one whose probe of a route that was held back goes on when it registers anew: what
-// it leased meanwhile it could only give back, again and again.
+// TestFencedDispatcherProbesOnce has a dispatcher that registers anew while its probe of a held-back route is under
+// way. If it leased meanwhile, it could only give the tasks back, again and again.
 func TestFencedDispatcherProbesOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -29,7 +29,7 @@ func (h *hollow) Buried(r delivery.Reason) {
 	}
 }
 
-// faults is an Observer that keeps what failed calls were for.
+// faults is an Observer that notes what failed calls were for.
 type faults struct {
 	*metrics.Route
 	ops chan string
@@ -37,7 +37,7 @@ type faults struct {
 
 func (f *faults) RedisError(op string) { f.ops <- op }
 
-// blind is a hook that lets nobody look for the dead.
+// blind is a hook that makes every look for dead dispatchers fail.
 type blind struct{ silence }
 
 func (*blind) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

@@ -107,7 +107,7 @@ func (r *rig) only() string {
 	return ids[0]
 }
 
-// successor waits until a fenced dispatcher has registered anew, and answers its id.
+// successor waits until a fenced dispatcher has registered anew, and returns its new id.
 func (r *rig) successor(d *dispatcher.Dispatcher, fenced string) (id string) {
 	r.Helper()
 	r.eventually("registered anew", func() bool {

@@ -47,7 +47,7 @@ func TestStopLetsAttemptsEndWithinTheGraceAndReleasesTheRest(t *testing.T) {
 	})
 }
 
-// hoarder holds its tasks back until it is told that no more come.
+// hoarder is a target that finishes no task until it is told that no more will come.
 type hoarder struct {
 	life *stub
 	told chan struct{}
@@ -143,7 +143,7 @@ func TestATargetThatHeedsNothingKeepsNoStopWaiting(t *testing.T) {
 	})
 }
 
-// silent is a Lifecycle whose Redis does not answer any more.
+// silent is a Lifecycle whose Redis no longer answers.
 type silent struct{ *stub }
 
 func (s silent) Release(ctx context.Context, _ ...*task.Task) error {
@@ -171,7 +171,8 @@ func TestATaskThatNobodyTakesKeepsNoStopWaitingForRedis(t *testing.T) {
 
 func (s silent) Complete(ctx context.Context, _ *task.Task) error { return s.Release(ctx) }
 
-// TestASilentRedisIsNotTheTargetsFault stops a dispatcher that cannot record what its target has done long ago.
+// TestASilentRedisIsNotTheTargetsFault stops a dispatcher whose target is done, but whose Redis does not take the
+// outcome.
 func TestASilentRedisIsNotTheTargetsFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -195,8 +196,8 @@ func TestASilentRedisIsNotTheTargetsFault(t *testing.T) {
 	})
 }
 
-// TestTheHeartBeatsWhileADispatcherDrains has an attempt that goes on for longer than a dispatcher counts as alive after
-// its last beat.
+// TestTheHeartBeatsWhileADispatcherDrains has an attempt that, after the order to stop, goes on for longer than a
+// dispatcher counts as alive without a beat.
 func TestTheHeartBeatsWhileADispatcherDrains(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -227,7 +228,8 @@ func TestTheHeartBeatsWhileADispatcherDrains(t *testing.T) {
 	}
 }
 
-// TestATargetThatHeedsNothingIsNoReasonToBeSuspected has a dispatcher stop while its target goes on: it holds no task.
+// TestATargetThatHeedsNothingIsNoReasonToBeSuspected stops a dispatcher whose target goes on regardless. It holds no
+// task any more, so it must be forgotten.
 func TestATargetThatHeedsNothingIsNoReasonToBeSuspected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -28,7 +28,7 @@ type stress struct {
 }
 
 // TestStartsAndStops starts and stops dispatchers of one queue, several at a time, in every way and at every moment of
-// their lives: each ends, none leaves a goroutine behind, and no task is lost.
+// their lives. Each must end, none may leave a goroutine behind, and no task may be lost.
 func TestStartsAndStops(t *testing.T) { // alone: it counts goroutines
 	const atOnce = 16
 	cycles := int64(100)
@@ -65,7 +65,7 @@ func TestStartsAndStops(t *testing.T) { // alone: it counts goroutines
 	})
 }
 
-// cycle is one dispatcher's life, beside one task pushed.
+// cycle pushes one task and runs one dispatcher from start to stop.
 func (s *stress) cycle(n int64) {
 	d, err := dispatcher.New(dispatcher.Config{
 		Queue: s.keys.Source, Redis: s.conn, Concurrency: 2, Grace: time.Millisecond, Interval: time.Second,
@@ -105,7 +105,7 @@ func (s *stress) cycle(n int64) {
 	}
 }
 
-// target delivers, but for every fifth call of those that may hang, which waits for its end.
+// target delivers, except that every fifth of the calls that may hang waits for the end of its context.
 func (s *stress) target(hangs bool) dispatcher.TargetFunc {
 	return func(ctx context.Context, t *task.Task) error {
 		if hangs && s.calls.Add(1)%5 == 0 {
@@ -117,7 +117,7 @@ func (s *stress) target(hangs bool) dispatcher.TargetFunc {
 	}
 }
 
-// pull is a program that pulls until there is nothing more.
+// pull is a program that pulls until the channel is closed.
 func (s *stress) pull(tasks <-chan *task.Task, faults <-chan error) error {
 	for t := range tasks {
 		s.seen.Store(string(t.Bytes()), true)

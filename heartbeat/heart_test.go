@@ -20,7 +20,7 @@ import (
 
 var errAway = errors.New("redis is away")
 
-// outage is a hook that lets calls of some commands fail while it is on, and counts those.
+// outage is a hook that makes calls of some commands fail while it is on, and counts them.
 type outage struct {
 	on     atomic.Bool
 	only   string // the command that fails
@@ -46,7 +46,7 @@ func (o *outage) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// beating is a bench with a heart on it whose way to Redis can be cut.
+// beating is a bench with a heart whose connection to Redis can be cut.
 func beating(t *testing.T, interval time.Duration, only string) (*bench, *Heart, *outage) {
 	t.Helper()
 	b := newBench(t, redistest.Shared(t).Client(t))
@@ -82,7 +82,7 @@ func (b *bench) eventually(what string, ok func() bool) {
 	}
 }
 
-// run lets the heart beat; the returned function stops it and answers what Run said.
+// run lets the heart beat; the returned function stops it and returns what Run returned.
 func (b *bench) beat(h *Heart) (stop func() error) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	ended := make(chan error, 1)
@@ -169,7 +169,7 @@ func TestRunGoesOnAfterFailures(t *testing.T) {
 	}
 }
 
-// lives beats until the heart is alive after it, which it is at once unless the machine is too busy to ask in time.
+// lives beats until Alive is true afterwards. That is so at once, unless the machine is too busy to ask in time.
 func (b *bench) lives(h *Heart) {
 	b.Helper()
 	b.eventually("alive after a beat", func() bool {
@@ -216,13 +216,13 @@ func TestAliveEndsBeforeAnybodyMaySuspect(t *testing.T) {
 		b.Errorf("Beat = %v", err)
 	}
 	b.eventually("the end", func() bool { return !h.Alive() })
-	// Server and test share a clock here, so what Alive says can be held against the tick.
+	// Server and test share a clock here, so what Alive says can be compared with the tick.
 	if since := sinceBeat(h); since < 100*time.Millisecond {
 		b.Errorf("given up %s after its last good beat, want 2.5 intervals", since)
 	}
 	away.on.Store(false)
 	b.lives(h)
-	// The margin: two and a half of three intervals.
+	// The margin leaves two and a half of the three intervals.
 	for _, tt := range []struct {
 		ago  time.Duration
 		want bool

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
-// bench is one fresh queue and the means to run the heart's scripts one by one.
+// bench is a fresh queue, with the means to run the heart's scripts one by one.
 type bench struct {
 	*testing.T
 

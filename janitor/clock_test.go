@@ -12,9 +12,9 @@ import (
 	"github.com/queuehook/queuehook/lifecycle"
 )
 
-// TestAWrongClockDecidesNothing has a dispatcher whose clock is minutes off the server's: it counts as alive for no
-// longer and no shorter, holds what it leased, and a janitor with the same clock takes it when the server says so.
-// Delays end by the server's clock too.
+// TestAWrongClockDecidesNothing has a dispatcher whose clock is minutes off the server's. It counts as alive no longer
+// and no shorter for that, and keeps what it leased until the server's clock says otherwise, also to a janitor with the
+// wrong clock. Delays end by the server's clock too.
 func TestAWrongClockDecidesNothing(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"behind": 5 * time.Minute, "ahead": -5 * time.Minute} {

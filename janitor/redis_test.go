@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
-// abandon leaves a dispatcher behind that leased so many tasks and will never beat again. Its grace is twice the interval.
+// abandon leaves a dispatcher behind that leased this many tasks and will never beat again. Its grace is twice the
+// interval.
 func abandon(t *testing.T, rdb redis.UniversalClient, queue string, tasks int, interval time.Duration) string {
 	t.Helper()
 	heart, err := heartbeat.New(rdb, queue, heartbeat.Config{Interval: interval})
@@ -90,7 +91,7 @@ func TestRecoverOnRedis(t *testing.T) {
 	}
 }
 
-// recovered runs Recover until somebody was found dead: a dispatcher may still count as alive at the first look.
+// recovered runs Recover until it has found a dead dispatcher, which at the first look may still count as alive.
 func recovered(t *testing.T, cfg janitor.Config) janitor.Report {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -12,7 +12,7 @@ import (
 	"github.com/queuehook/queuehook/janitor"
 )
 
-// run starts a janitor and returns what ends it and waits for it.
+// run starts a janitor and returns a function that ends it and waits for it.
 func run(t *testing.T, cfg janitor.Config) (stop func()) {
 	t.Helper()
 	j, err := janitor.New(cfg)

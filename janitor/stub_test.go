@@ -96,7 +96,7 @@ func (q *queue) Sweep(ctx context.Context, id string, s lifecycle.Sweep) (lifecy
 	return lifecycle.Swept{State: lifecycle.Taken, Back: took, Left: d.tasks}, nil
 }
 
-// answer takes its time, unless ctx ends before.
+// answer takes the stub's time for a call, unless ctx ends before.
 func (q *queue) answer(ctx context.Context) error {
 	if ctx.Err() == nil {
 		select {

@@ -246,7 +246,7 @@ func TestRecoverAsksAFailedHookOnce(t *testing.T) {
 	})
 }
 
-// looks writes each look into the queue's log; so often it asks to be done again.
+// looks returns a look that writes into the queue's log, and asks this many times to be done again.
 func looks(q *queue, name string, again int, err error) janitor.Look {
 	return func(context.Context) (bool, error) {
 		q.log = append(q.log, "look "+name)
@@ -309,7 +309,7 @@ func TestNothingToSweepWith(t *testing.T) {
 	}
 }
 
-// Policy reads and tests in memory: it knows nothing of connections.
+// Policy can be read and tested in memory, since it knows nothing of connections.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir(".")

@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestTwoLeasesOfOneTaskInABatch has the stale one try again, after a lost reply, together with the one that counts.
+// TestTwoLeasesOfOneTaskInABatch settles a stale lease, again after a lost reply, at the same time as the lease that
+// counts.
 func TestTwoLeasesOfOneTaskInABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lease := map[string]string{"first": "a", "twice": "fresh"} // what Redis knows

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
-// bench is one fresh queue and the means to run its scripts one by one. The law is checked when its test ends.
+// bench is a fresh queue, with the means to run its scripts one by one. The law is checked when the test ends.
 type bench struct {
 	*testing.T
 
@@ -68,7 +68,7 @@ func newBench(t *testing.T, rdb redis.UniversalClient) *bench {
 	return b
 }
 
-// law fails the test for each violation that it did not make on purpose.
+// law fails the test for each violation of the law that it did not make on purpose.
 func (b *bench) law() {
 	b.Helper()
 	for _, v := range audit.Check(b.places(), b.trial) {
@@ -116,7 +116,8 @@ func (b *bench) push(payloads ...string) {
 	}
 }
 
-// alive lets dispatchers live for four minutes: later than a test ends, sooner than a sweep calls absurd.
+// alive makes dispatchers count as alive for four minutes: longer than a test takes, and not so long that a sweep calls
+// it absurd.
 func (b *bench) alive(ids ...string) {
 	b.Helper()
 	for _, id := range ids {
@@ -285,7 +286,7 @@ func (b *bench) release(id string, args ...any) []any {
 	return refused
 }
 
-// look is one sweep call's arguments.
+// look is the arguments of one sweep call.
 type look struct {
 	id         string // "w"
 	grace      int    // ms; a minute
@@ -327,7 +328,7 @@ func (b *bench) suspect(id string, since, looked int64) {
 	b.do("hset", b.keys.Suspects, id, fmt.Sprintf("%d:%d", now+since, now+looked))
 }
 
-// kill lets a dispatcher be dead and suspected for longer than a minute's grace.
+// kill makes a dispatcher dead, and suspected for longer than a grace of a minute.
 func (b *bench) kill(id string) {
 	b.Helper()
 	b.tick(id, b.now()-600_000)
@@ -353,7 +354,7 @@ func (b *bench) equal(what string, got, want any) {
 	}
 }
 
-// eventually polls until ok, for what only time brings about.
+// eventually polls until ok holds.
 func (b *bench) eventually(what string, ok func() bool) {
 	b.Helper()
 	deadline := time.After(10 * time.Second)
@@ -368,8 +369,8 @@ func (b *bench) eventually(what string, ok func() bool) {
 	}
 }
 
-// list is the elements of an array reply, for refused ids.
+// list is an array reply, as of refused ids.
 func list(ids ...any) []any { return ids }
 
-// words is a reply in one line.
+// words is a reply as one line of text.
 func words(items ...any) string { return strings.TrimSuffix(fmt.Sprintln(items...), "\n") }

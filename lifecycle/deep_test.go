@@ -17,7 +17,7 @@ import (
 
 func (b *bench) queue() *Queue { return &Queue{rdb: b.rdb, keys: b.keys} }
 
-// deep is one deep look, with its ids in order.
+// deep makes one deep look and sorts the ids that it found.
 func (b *bench) deep(d *Deep) Deepened {
 	b.Helper()
 	found, err := d.Look(b.ctx)
@@ -91,7 +91,7 @@ func TestDeepMendsOnTheSecondLook(t *testing.T) {
 	})
 }
 
-// What comes and goes between two looks was not left behind.
+// What comes and goes between two looks must not be repaired.
 func TestDeepForgetsWhatItDidNotSeeAgain(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		b.allowed = []audit.Kind{audit.Invented}

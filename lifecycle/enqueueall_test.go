@@ -14,7 +14,7 @@ import (
 	"github.com/queuehook/queuehook/internal/script"
 )
 
-// numbered are so many payloads that tell their places.
+// numbered are n payloads, each with its number.
 func (b *bench) numbered(n int) [][]byte {
 	payloads := make([][]byte, n)
 	for i := range payloads {
@@ -24,7 +24,8 @@ func (b *bench) numbered(n int) [][]byte {
 	return payloads
 }
 
-// inOrder leases everything and fails the test unless it comes as numbered, under the ids answered.
+// inOrder leases everything and fails the test unless it comes in the order of the numbers, under the ids that AddAll
+// returned.
 func (b *bench) inOrder(added []Enqueued) {
 	b.Helper()
 	b.alive("w")

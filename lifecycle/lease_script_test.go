@@ -54,8 +54,8 @@ func TestLeaseEmpty(t *testing.T) {
 }
 
 func TestLeaseReplay(t *testing.T) {
-	// A call that is carried out twice within one ms would mint the same ids and overwrite the first one's tasks. Here
-	// the first one of every ms to come has been.
+	// A call that is carried out twice within one ms would make the same ids again and overwrite the first call's
+	// tasks. Here the first id of every ms to come exists already.
 	onBoth(t, func(b *bench) {
 		b.alive("w")
 		b.push("a")
@@ -84,7 +84,7 @@ func TestLeaseOrder(t *testing.T) {
 		b.take(leaseCall{n: 1, d: 0}, "jumper")
 		b.take(leaseCall{n: 1, d: 0}, "first")
 
-		// What an idle wait landed comes before all else of the list.
+		// What an idle wait has moved to the landing list comes before everything in the list.
 		b.do("blmove", b.keys.Source, b.keys.Landing, "right", "left", "0.01")
 		b.do("blmove", b.keys.Source, b.keys.Landing, "right", "left", "0.01")
 		b.push("fourth")
@@ -336,17 +336,17 @@ func TestLeaseRate(t *testing.T) {
 		if g.Code != "LIMITED" || g.Wait <= 300_000 || g.Wait > 360_000 {
 			b.Errorf("%s, wait %d ms, want LIMITED and about a tenth of an hour", g.Code, g.Wait)
 		}
-		// Half an hour later five have come in, but the bucket holds three.
+		// After half an hour five tokens have come in, but the bucket holds three.
 		b.do("hset", b.keys.Rate, "at", b.now()-1800_000)
 		b.take(call, "d", "e")
-		// Only what was answered was paid for.
+		// Only leased tasks cost a token.
 		b.push("f", "g")
 		b.take(call, "f")
 		b.equal("code", b.take(call).Code, "LIMITED")
-		// A clock that went back makes no debt.
+		// A clock that went back makes no debt of tokens.
 		b.do("hset", b.keys.Rate, "tokens", "1", "at", b.now()+3600_000)
 		b.take(call, "g")
-		// Nor does it keep the bucket empty until it has caught up.
+		// Nor does it keep the bucket empty until the clock has caught up.
 		b.do("hset", b.keys.Rate, "tokens", "0.5", "at", b.now()+3600_000)
 		b.equal("code", b.take(call).Code, "LIMITED")
 		at, err := b.rdb.HGet(b.ctx, b.keys.Rate, "at").Int64()
@@ -374,7 +374,7 @@ func TestAdopt(t *testing.T) {
 		b.equal("all of the lost", g.payloads(), "c d")
 		b.equal("none", b.adopt("w", 10, 1<<20, known.Tasks[0].ID, lost.Tasks[0].ID, lost.Tasks[1].ID).Code, "EMPTY")
 
-		// The lost token settles nothing any more; the new one does, and the known task's own still does.
+		// The lost token settles nothing now; the new one does, and the known task's own token still does.
 		b.equal("old token", b.complete("w", lost.Tasks[0].ID, lost.base), list(lost.Tasks[0].ID))
 		for _, task := range append(g.Tasks, known.Tasks...) {
 			b.delivered(task)

@@ -20,7 +20,7 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// live is a bench with the lifecycle of a dispatcher that lives, and the network between.
+// live is a bench with the lifecycle of a living dispatcher, and the network between.
 func live(t *testing.T, cfg Config) (*bench, *DefaultLifecycle, *wire) {
 	t.Helper()
 	rdb := redistest.Shared(t).Client(t)
@@ -28,7 +28,7 @@ func live(t *testing.T, cfg Config) (*bench, *DefaultLifecycle, *wire) {
 	through := redistest.Shared(t).Client(t)
 	w := newWire()
 	through.AddHook(w)
-	// Else "unknown script" would be the reply that is lost, in the test that happens to be the first to run it.
+	// Otherwise NOSCRIPT would be the reply that is lost, in whichever test is the first to run the script.
 	for _, source := range []string{leaseSource, adoptSource, completeSource, abandonSource, burySource, releaseSource} {
 		b.do("script", "load", source)
 	}
@@ -57,7 +57,7 @@ func (b *bench) receive(tasks <-chan *task.Task) *task.Task {
 	return nil
 }
 
-// ends waits for something that must return.
+// ends waits for a call that must return.
 func (b *bench) ends(what string, f func()) {
 	b.Helper()
 	done := make(chan struct{})
@@ -173,7 +173,7 @@ func TestPushesAtTheMomentOfStopping(t *testing.T) {
 }
 
 func TestAnOrderedQueueGoesOnWhenItsTaskIsSettled(t *testing.T) {
-	// Were the listener to sleep out its wait instead, this would take half a minute.
+	// If the listener slept for its whole wait instead, this would take half a minute.
 	t.Parallel()
 	const total = 30
 	b, l, _ := live(t, Config{Concurrency: 5, Ordered: true})
@@ -213,7 +213,7 @@ func TestSlotsAreNeverExceeded(t *testing.T) {
 					b.Errorf("%d work at once, at most %d may", n, slots)
 				}
 				held, err := b.rdb.HLen(b.ctx, b.keys.Worker("w")).Result()
-				// Tasks of a lost lease hold a place in Redis, never a slot.
+				// Tasks of a lost lease are in flight in Redis, but take no slot.
 				if err != nil || held > slots*4 || l.Out() > slots {
 					b.Errorf("%d in flight, %d out, %v", held, l.Out(), err)
 				}
@@ -353,7 +353,8 @@ func TestAwait(t *testing.T) {
 	})
 }
 
-// TestAbandonAllCompletesWhatWasDelivered stops while Redis could not yet be told of a delivery: it is not repeated.
+// TestAbandonAllCompletesWhatWasDelivered stops while Redis has not yet been told of a delivery, which must not be
+// repeated.
 func TestAbandonAllCompletesWhatWasDelivered(t *testing.T) {
 	t.Parallel()
 	b, l, w := live(t, Config{})

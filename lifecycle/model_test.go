@@ -15,9 +15,9 @@ import (
 	"github.com/queuehook/queuehook/keyspace"
 )
 
-// TestModel lets dispatchers do what they like, in any order, on real Redis: push, enqueue, lease, lose replies, adopt,
-// settle with good and stale tokens, die, be swept, redrive, purge. After every step the law is computed, and what Redis
-// holds is compared with a model that knows nothing but which task is where.
+// TestModel does everything in random order on real Redis: push, enqueue, lease, lose replies, adopt, settle with good
+// and stale tokens, die, be swept, redrive, purge. After every step it checks the law, and compares what Redis holds
+// with a model that only knows which task is where.
 //
 // -rapid.checks and -rapid.steps make it longer; QUEUEHOOK_MODEL_STEPS sets the steps of one run as well.
 func TestModel(t *testing.T) {
@@ -49,7 +49,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// model is a run: some queues and what happens to them.
+// model is one run: some queues, and what should have become of their tasks.
 type model struct {
 	r      *rapid.T
 	queues []*shadow
@@ -67,7 +67,7 @@ type shadow struct {
 	closed int                 // tasks that are gone
 }
 
-// booked is one task that has an id.
+// booked is one task that has an id, as the model knows it.
 type booked struct {
 	payload  string
 	place    string // "delayed", "dead" or "in flight at <id>"
@@ -77,7 +77,7 @@ type booked struct {
 	known    bool // in flight and its dispatcher knows
 }
 
-// lease is what a dispatcher believes to hold.
+// lease is one task that a dispatcher believes it holds.
 type lease struct{ id, token string }
 
 func newShadow(b *bench) *shadow {
@@ -203,7 +203,7 @@ func (s *shadow) lease(r *rapid.T, who string, answered bool) {
 	}
 }
 
-// compare holds a task that Redis answered against the books.
+// compare compares a leased task with the model.
 func (s *shadow) compare(r *rapid.T, got took, rec *booked) {
 	if got.Payload != rec.payload || int(got.Crashes) != rec.crashes {
 		r.Fatalf("%+v, want payload %q and %d crashes", got, rec.payload, rec.crashes)
@@ -250,7 +250,7 @@ func (s *shadow) adopt(r *rapid.T, who string) {
 	}
 }
 
-// draw is one lease that a dispatcher learnt of at some time, current or not, and whether it is.
+// draw draws a lease that a dispatcher has learnt of at some time, and says whether it is current.
 func (s *shadow) draw(r *rapid.T, who string) (l *lease, current bool) {
 	if len(s.hands[who]) == 0 {
 		return nil, false
@@ -284,7 +284,7 @@ func (s *shadow) complete(r *rapid.T, who string) {
 	}
 }
 
-// forget closes the books on a task: it counts as delivered under a name of its own, since ids may come again.
+// forget takes a task out of the model. It counts as delivered under a name of its own, since ids may be used again.
 func (s *shadow) forget(id string) {
 	s.closed++
 	name := fmt.Sprintf("%s, number %d", id, s.closed)
@@ -330,7 +330,7 @@ func (s *shadow) settle(r *rapid.T, who string) {
 	}
 }
 
-// stale lets a dispatcher settle with a token that it never had.
+// stale settles with a token that the dispatcher never had.
 func (s *shadow) stale(r *rapid.T, who string) {
 	if len(s.tasks) == 0 {
 		return
@@ -358,7 +358,7 @@ func (s *shadow) timePasses() {
 	}
 }
 
-// sweep looks at a dispatcher that died (or takes some of what it has), or at one that lives, which must lose nothing.
+// sweep looks at a dead dispatcher, and may take some of its tasks, or at a living one, which must lose nothing.
 func (s *shadow) sweep(r *rapid.T, who string, dies bool) {
 	if !dies && !s.dead[who] {
 		if got := s.b.sweep(look{id: who, batch: 100}); got != "ALIVE" {
@@ -410,7 +410,7 @@ func (s *shadow) sweep(r *rapid.T, who string, dies bool) {
 	}
 }
 
-// alive brings a forgotten dispatcher back as a new one that happens to have its name.
+// alive brings a forgotten dispatcher back, as a new one with the same id.
 func (s *shadow) alive(who string) {
 	s.b.alive(who)
 	delete(s.dead, who)
@@ -465,7 +465,7 @@ func (s *shadow) pick(r *rapid.T) (id string, ok bool) {
 	return rapid.SampledFrom(other).Draw(r, "task"), true
 }
 
-// check holds Redis against the law and against the books.
+// check compares Redis with the law and with the model.
 func (s *shadow) check(r *rapid.T) {
 	p := s.b.places()
 	if err := audit.Err(audit.Check(p, s.b.trial)); err != nil {

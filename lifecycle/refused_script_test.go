@@ -16,7 +16,7 @@ import (
 	"github.com/queuehook/queuehook/internal/script"
 )
 
-// dump is every key of the queue with its content, for scripts that must change nothing.
+// dump is every key of the queue with its content, to see that a script changed nothing.
 func (b *bench) dump() map[string]string {
 	b.Helper()
 	keys := []string{b.keys.Source}
@@ -45,7 +45,7 @@ func (b *bench) dump() map[string]string {
 }
 
 func TestWrongTypesAreRefusedBeforeAnyWrite(t *testing.T) {
-	// Each call would succeed, were one of its keys not of another type.
+	// Each call would succeed if none of its keys were of the wrong type.
 	calls := []struct {
 		name   string
 		script script.Script
@@ -135,7 +135,7 @@ func TestWrongTypesAreRefusedBeforeAnyWrite(t *testing.T) {
 	}
 }
 
-// TestAFullRedisStillDrains is what a redis-server over maxmemory lets through: all but enqueue.
+// TestAFullRedisStillDrains runs every script on a redis-server over maxmemory: all but enqueue must go through.
 func TestAFullRedisStillDrains(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{})

@@ -50,7 +50,7 @@ func TestLateRepliesNarrowTheNext(t *testing.T) {
 }
 
 func TestALinkThatIsTooSlowForAFullLeaseStillCarriesTasks(t *testing.T) {
-	// What one reply of all tasks takes is more than the client waits for; of 256 KiB it is not.
+	// A reply with all tasks takes longer than the client waits; one of 256 KiB does not.
 	t.Parallel()
 	const total = 20
 	server := redistest.Shared(t)

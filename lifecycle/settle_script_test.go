@@ -137,7 +137,7 @@ func TestReleaseGivesTasksBackUncharged(t *testing.T) {
 		b.equal("crashes stay", p.Crashes[first], "2")
 		b.equal("released", b.do("hget", b.keys.Stats, "released"), any("2"))
 
-		// At once due, before all that is parked, the oldest first.
+		// They are due at once, before everything parked, the oldest first.
 		b.enqueue("0", "enqueued", 0, "", 0)
 		b.do("zadd", b.keys.Delayed, 1, "0")
 		b.push("d")

@@ -35,7 +35,7 @@ func settlements() map[string]struct {
 	}
 }
 
-// leased is one task, leased.
+// leased pushes and leases one task.
 func (b *bench) leased(l *DefaultLifecycle, payload string) *task.Task {
 	b.Helper()
 	b.push(payload)
@@ -106,8 +106,8 @@ func TestASettlementByWhoLostTheLease(t *testing.T) {
 	}
 }
 
-// TestATaskIsOutAgainBeforeItsSettlementIsRead has a task due at once leased anew while the reply that parked it is on
-// its way: that reply ends the old lease and not the new one.
+// TestATaskIsOutAgainBeforeItsSettlementIsRead parks a task that is due at once, and leases it anew while the reply of
+// the parking is on its way. That reply must end the old lease, not the new one.
 func TestATaskIsOutAgainBeforeItsSettlementIsRead(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]struct {
@@ -163,7 +163,7 @@ func TestASettlementGivesUpWithItsContext(t *testing.T) {
 			if err := <-done; !errors.Is(err, errLost) {
 				b.Errorf("%v, want the last try's error", err)
 			}
-			// Its outcome is unknown, so it keeps its slot, and no adoption takes it for lost.
+			// The outcome is unknown, so the task keeps its slot and is not adopted.
 			b.equal("out", l.Out(), 1)
 			b.equal("known", l.out.ids(), []string{one.ID()})
 			w.fail(way.script, 0)
@@ -225,7 +225,7 @@ func TestCompletionsTravelTogether(t *testing.T) {
 	for i := range n {
 		tasks = append(tasks, b.leased(l, fmt.Sprint(i)))
 	}
-	// One of them is not ours any more: it hurts no other.
+	// One of them is no longer ours, which must not affect the others.
 	b.do("hset", b.keys.Worker("w"), tasks[7].ID(), "of another lease")
 	open := w.hold(completeScript)
 	errs := make([]error, n)

@@ -242,7 +242,8 @@ func TestSweepWithHooks(t *testing.T) {
 		b.equal("nothing taken", len(b.places().InFlight["w"]), 3)
 		b.equal("first takes", b.sweep(look{token: "one", batch: 2}), "SWEPT 2 0 1")
 		b.equal("and takes", b.sweep(look{token: "one", batch: 2}), "SWEPT 1 0 0")
-		// A crash before the last hook: the id is still known, so another runs it once the hold has run out.
+		// After a crash before the last hook the id is still known, so another sweeper calls the hook once the hold has
+		// run out.
 		b.equal("held", b.sweep(look{token: "two"}), "HELD")
 		b.do("del", b.keys.Hook("w"))
 		b.equal("second goes on", b.sweep(look{token: "two"}), "READY")

@@ -93,7 +93,7 @@ func watch(t *testing.T, rdb *redis.Client) {
 	see("the equal one", 3, false)
 	see("the equal one again", 3, true)
 
-	// What the idle wait has moved on is next, before the list.
+	// What the idle wait has moved to the landing list is next, before the list.
 	if err := rdb.LMove(ctx, queue, "{"+queue+"}:in", "RIGHT", "LEFT").Err(); err != nil {
 		t.Fatal(err)
 	}

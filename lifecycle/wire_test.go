@@ -14,7 +14,7 @@ import (
 
 var errLost = errors.New("reply lost")
 
-// wire is a hook that stands for the network: it loses replies, refuses requests, holds calls and counts them.
+// wire is a hook that plays the network: it loses replies, refuses requests, holds calls and counts them.
 type wire struct {
 	mu      sync.Mutex
 	sent    map[string]int // by sha
@@ -68,7 +68,7 @@ func (w *wire) set(m map[string]int, s script.Script, n int) {
 	m[name] = n
 }
 
-// hold lets calls of the script wait until the returned function is called.
+// hold makes calls of the script wait until the returned function is called.
 func (w *wire) hold(s script.Script) (open func()) {
 	name, gate := sha(s), make(chan struct{})
 	w.mu.Lock()

@@ -20,7 +20,7 @@ import (
 	"github.com/queuehook/queuehook/metrics"
 )
 
-// scrape reads the page as a server does.
+// scrape reads the page as Prometheus does.
 func scrape(t *testing.T, m *metrics.Metrics) map[string]*dto.MetricFamily {
 	t.Helper()
 	page := httptest.NewRecorder()
@@ -106,7 +106,8 @@ func TestEveryLabelIsThereFromTheStart(t *testing.T) {
 	r := m.Route("orders", "https://a.example")
 	before := scrape(t, m)
 
-	// Whatever the table of outcomes can answer, each reason that a retry budget can end, and a Lambda call that came too late.
+	// Every row of the outcome table, each reason with which a task can be given up, and a Lambda call that came too
+	// late.
 	r.Attempt(delivery.Release, delivery.Timeout, time.Millisecond)
 	for _, reason := range delivery.Reasons() {
 		s := delivery.Of(reason).Settlement
@@ -264,7 +265,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// A route that is replaced while its breaker is open never tells of its end.
+// A route that is replaced while its breaker is open never says that it has closed.
 func TestHeldRouteIsReplaced(t *testing.T) {
 	m := metrics.New("")
 	shown := func(want map[string]float64) {

@@ -12,7 +12,7 @@ import (
 	"github.com/queuehook/queuehook/redisconn"
 )
 
-// However often a client has found the server away: once it is there, the next command is answered.
+// However often a client has found the server away, once the server is there the next command is answered.
 func TestFirstCommandAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, secure := range map[string]bool{"tcp": false, "tls": true} {

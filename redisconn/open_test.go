@@ -40,7 +40,7 @@ func TestURLCannotUndoWhatMatters(t *testing.T) {
 				opt.MaxRetries, opt.DialerRetries, opt.PipelinePoolSize, opt.ContextTimeoutEnabled, opt.DisableIdentity,
 				opt.MaintNotificationsConfig.Mode,
 			}
-			// Options show what a client made of them: no retries are 0 there, after -1 was asked for.
+			// Client options show what go-redis made of them: 0 retries after -1 was asked for.
 			if got.Retries == 0 {
 				got.Retries = -1
 			}
@@ -104,7 +104,7 @@ func TestFromClientOfAnotherKind(t *testing.T) {
 	}
 }
 
-// options reads a client's options; a cluster's as those of a node, as far as this test wants them.
+// options reads a client's options; those of a cluster as far as this test looks at them.
 func options(rdb redis.UniversalClient) redis.Options {
 	switch client := rdb.(type) {
 	case *redis.Client:

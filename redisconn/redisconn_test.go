@@ -77,7 +77,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestEveryCommandOfTheScriptsIsChecked takes each command that a script calls away from the user.
+// TestEveryCommandOfTheScriptsIsChecked denies the user each command that a script calls, one at a time.
 func TestEveryCommandOfTheScriptsIsChecked(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{User: "alice", Password: "sesame"})
@@ -100,7 +100,7 @@ func TestEveryCommandOfTheScriptsIsChecked(t *testing.T) {
 	}
 }
 
-// scriptCommands is what the module's scripts call.
+// scriptCommands are the commands that the scripts call.
 func scriptCommands(t *testing.T) map[string]bool {
 	t.Helper()
 	scripts, err := filepath.Glob("../*/lua/*.lua")
@@ -154,7 +154,7 @@ func TestPermissionsAreNamed(t *testing.T) {
 	}
 }
 
-// TestSelectIsNamed is of a command that comes before all others, and only for databases but the first.
+// TestSelectIsNamed denies SELECT, which comes before every other command, and only for a database other than 0.
 func TestSelectIsNamed(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{User: "alice", Password: "sesame", Rules: "~* +@all -config -select"})
@@ -335,7 +335,7 @@ func TestBadURLsShowNothing(t *testing.T) {
 	}
 }
 
-// hides fails when an error tells a user name or a password.
+// hides fails the test when an error shows a user name or a password.
 func hides(t *testing.T, err error) {
 	t.Helper()
 	for _, secret := range []string{"hunter2", "alice", "sesame"} {

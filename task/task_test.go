@@ -17,7 +17,7 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// settler answers each settlement with the next of its errors, nil once they have run out, and counts.
+// settler returns the next of its errors for each settlement, nil once they have run out, and counts settlements.
 type settler struct {
 	mu       sync.Mutex
 	errs     []error

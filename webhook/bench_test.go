@@ -11,7 +11,7 @@ import (
 	"github.com/queuehook/queuehook/webhook"
 )
 
-// BenchmarkDeliver sets a delivery beside the least that net/http needs for the same request.
+// BenchmarkDeliver compares a delivery with the least that net/http needs for the same request.
 func BenchmarkDeliver(b *testing.B) {
 	srv, _ := serve(b, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

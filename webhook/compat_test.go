@@ -79,7 +79,7 @@ func TestCompat(t *testing.T) {
 	}
 }
 
-// TestRulesOfTheRoute: what a route says about answers reaches the judge.
+// TestRulesOfTheRoute: what a route says about answers reaches delivery.Classify.
 func TestRulesOfTheRoute(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules  delivery.Rules

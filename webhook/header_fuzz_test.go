@@ -19,9 +19,9 @@ import (
 )
 
 // FuzzTaskHeaders: whatever headers a task has, it is unsendable exactly when one of them is illegal, and then nothing
-// is sent. Else what goes over the wire is what goes there for a task without headers, with those of the task added
-// that are its own to set; as for the rest, none is more, less or other, and the request ends where it should. What
-// is illegal and what is a task's own is written down here a second time.
+// is sent. Otherwise the request on the wire is that of a task without headers, plus those headers that a task may set:
+// nothing else is added, missing or changed, and the request ends where it should. Which headers are illegal, and which
+// a task may set, is written down here a second time.
 func FuzzTaskHeaders(f *testing.F) {
 	for i, seed := range [][6]string{ // two headers, the content type and the trace
 		{"X-A", "1", "x-a", "2", "", ""},
@@ -81,7 +81,7 @@ func FuzzTaskHeaders(f *testing.F) {
 		if diff := cmp.Diff(want, sentLines(t, got)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", own, diff)
 		}
-		// A receiver written in Go reads the same request out of it.
+		// A receiver written in Go reads the same request.
 		req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(got)))
 		if err != nil || req.Host != wireHost || req.ContentLength != int64(len(wirePayload)) || req.TransferEncoding != nil {
 			t.Errorf("%q: read as %+v, %v", own, req, err)
@@ -89,13 +89,13 @@ func FuzzTaskHeaders(f *testing.F) {
 	})
 }
 
-// What every task on a wire has.
+// What the tasks on one wire have in common.
 const (
 	wireHost    = "a.example"
 	wirePayload = "payload"
 )
 
-// wire is a target whose connections end in this process, and what it sends for a task without headers.
+// wire is a target whose connections end in this process, with the request that it sends for a task without headers.
 type wire struct {
 	target  *Target
 	sent    chan string // each request, byte for byte
@@ -103,7 +103,7 @@ type wire struct {
 	usually []string // its lines, in order
 }
 
-// newWire returns a plain target, or one that signs and has an authorization and a header of its own.
+// newWire returns a plain target, or one that signs and has an authorization and a header of the route.
 func newWire(f *testing.F, compat Compat, rich bool) *wire {
 	f.Helper()
 	cfg := Config{URL: "http://" + wireHost + "/hook", Compat: compat, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
@@ -150,7 +150,7 @@ func (w *wire) receive(conn net.Conn) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
 }
 
-// send delivers a task and answers what went over the wire for it; nothing when no connection was made.
+// send delivers a task and returns what went over the wire for it; nothing when no connection was made.
 func (w *wire) send(t testing.TB, meta task.Meta) (string, error) {
 	t.Helper()
 	tk := task.From(task.Spec{ID: "id", Queue: "orders", Payload: []byte(wirePayload), Meta: meta, Context: t.Context()})
@@ -163,7 +163,7 @@ func (w *wire) send(t testing.TB, meta task.Meta) (string, error) {
 	}
 }
 
-// want is what is to be sent for a task with such headers, all of them legal.
+// want is the request for a task with these headers, all of them legal.
 func (w *wire) want(own map[string]string, contentType, trace string) []string {
 	add := map[string][]string{} // by names in small letters
 	for name, value := range own {
@@ -197,7 +197,7 @@ func (w *wire) want(own map[string]string, contentType, trace string) []string {
 	return want
 }
 
-// oursAlone says whether a header, its name in small letters, is never a task's to set.
+// oursAlone says whether a task may never set a header, whose name is in lower case.
 func oursAlone(name string) bool {
 	for _, prefix := range []string{"dispatch-", "webhook-", "proxy-"} {
 		if strings.HasPrefix(name, prefix) {
@@ -226,7 +226,7 @@ func legalValue(value string) bool {
 	return true
 }
 
-// sentLines are a request's header lines in order, their names in small letters, after the first, which is checked.
+// sentLines checks a request's first line and returns its header lines, sorted and with names in lower case.
 func sentLines(t testing.TB, request string) []string {
 	t.Helper()
 	header, body, _ := strings.Cut(request, "\r\n\r\n")
@@ -241,7 +241,7 @@ func sentLines(t testing.TB, request string) []string {
 	return slices.Sorted(slices.Values(lines[1:]))
 }
 
-// flipCase changes the case of the letters that the bits of flip, over and over, stand for.
+// flipCase changes the case of the letters for which flip, its bits repeated, has a 1.
 func flipCase(name string, flip uint32) string {
 	b := []byte(name)
 	for i, c := range b {

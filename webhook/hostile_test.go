@@ -34,7 +34,7 @@ func descriptors(t *testing.T) int {
 	return len(open)
 }
 
-// heap is the memory in use and all that was ever allocated, in bytes.
+// heap is the memory in use, and all that was ever allocated, in bytes.
 func heap() (used, ever uint64) {
 	runtime.GC()
 	runtime.GC() // what pools kept over the first goes with the second
@@ -43,8 +43,8 @@ func heap() (used, ever uint64) {
 	return m.HeapAlloc, m.TotalAlloc
 }
 
-// hold makes n deliveries, 8 at a time, and fails when they cost more than a bounded part of memory each, or when
-// something of them stays behind: memory, a goroutine, a descriptor.
+// hold makes n deliveries, 8 at a time. It fails when one costs more memory than a bound, or when anything stays
+// behind: memory, a goroutine, a descriptor.
 func hold(t *testing.T, cfg webhook.Config, n int, deadline time.Duration, check func(delivery.Outcome)) {
 	t.Helper()
 	const allowance = 8 << 20 // bytes a delivery, both sides counted; what is hostile here offers far more
@@ -136,7 +136,7 @@ func TestHostileAnswers(t *testing.T) {
 				_ = conn.Close()
 			})
 			hold(t, webhook.Config{URL: "http://" + addr}, 32, patience, func(o delivery.Outcome) {
-				// A kept connection that is closed unannounced is met by a later request now and then.
+				// Now and then a later request meets a kept connection that was closed unannounced.
 				if name == "closed unannounced" && o.Reason == delivery.StaleConnection {
 					return
 				}
@@ -149,7 +149,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// TestHostileHTTP2 is the like on HTTP/2.
+// TestHostileHTTP2 is TestHostileAnswers on HTTP/2.
 func TestHostileHTTP2(t *testing.T) {
 	junk := make([]byte, 32<<10)
 	inflating, long := bomb(t), strings.Repeat("x", 256<<10)
@@ -183,7 +183,7 @@ func TestHostileHTTP2(t *testing.T) {
 			trust := &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
 			cfg := webhook.Config{URL: srv.URL, TLS: trust}
 			hold(t, cfg, 32, patience, func(o delivery.Outcome) {
-				// net/http gives up the connection for it, and with it the requests beside.
+				// net/http then gives up the connection, and with it the other requests on it.
 				if name == "large header" && o.Reason == delivery.StaleConnection {
 					return
 				}
@@ -193,8 +193,8 @@ func TestHostileHTTP2(t *testing.T) {
 	}
 }
 
-// TestGoAwayInsteadOfAnAnswer: the connection ends, and its last words are that the request was not looked at, or that
-// it may have been. Either way the attempt ends by its deadline, abandoned.
+// TestGoAwayInsteadOfAnAnswer ends the connection with the message that the request was not looked at, or that it may
+// have been. Either way the attempt ends by its deadline, abandoned.
 func TestGoAwayInsteadOfAnAnswer(t *testing.T) {
 	ca, err := localca.New()
 	if err != nil {
@@ -235,7 +235,8 @@ func TestGoAwayInsteadOfAnAnswer(t *testing.T) {
 					if err != nil {
 						return
 					}
-					// Before it has the whole request, net/http may read the body while it looks whether it was read.
+					// A GOAWAY before the whole request has come would have net/http ask whether the body was read
+					// while it reads it.
 					if end, ok := frame.(interface{ StreamEnded() bool }); ok && end.StreamEnded() {
 						_ = framer.WriteGoAway(c.last, c.code, []byte("MARKER"))
 						return

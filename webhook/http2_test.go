@@ -56,7 +56,7 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
-// TestHTTP2Outcomes runs all on one kept connection, which an HTTP/2 failure of one request leaves alone.
+// TestHTTP2Outcomes runs on one kept connection, since an HTTP/2 failure of one request leaves the connection alone.
 func TestHTTP2Outcomes(t *testing.T) {
 	var seen atomic.Int64
 	srv, tg, c := serve2(t, 1, nil)

@@ -22,7 +22,7 @@ import (
 	"github.com/queuehook/queuehook/webhook"
 )
 
-// TestEveryStatusIsItsRow also proves that no answer is asked for twice, whatever go-retryablehttp's own policy is.
+// TestEveryStatusIsItsRow also proves that no request is sent twice, whatever go-retryablehttp's own policy is.
 func TestEveryStatusIsItsRow(t *testing.T) {
 	var seen atomic.Int64
 	srv, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +94,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestCutAfterSending: the ways in which a fresh connection fails once the request is out.
+// TestCutAfterSending has the ways in which a fresh connection fails once the request is out.
 func TestCutAfterSending(t *testing.T) {
 	for name, end := range map[string]func(*net.TCPConn){
 		"reset":                 reset,
@@ -151,7 +151,7 @@ func TestStaleConnection(t *testing.T) {
 					}
 				})
 				tg := newTarget(t, webhook.Config{URL: "http://" + addr, QuickRetries: 2})
-				// These make net/http repeat a POST by itself, were they sent under their canonical names.
+				// These would make net/http repeat a POST by itself if they were sent under their canonical names.
 				own := map[string]string{"Idempotency-Key": "k", "X-Idempotency-Key": "k"}
 				first, again := newTask(payload, task.Meta{Headers: own}), newTask(payload, task.Meta{Headers: own, LastReason: "stale_connection"})
 
@@ -255,7 +255,7 @@ func TestMissingClientCertificate(t *testing.T) {
 	}
 }
 
-// TestQuickRetry: the first handshake is cut, so that nothing of the request left this host.
+// TestQuickRetry cuts the first handshake, so that nothing of the request left this host.
 func TestQuickRetry(t *testing.T) {
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	var accepted atomic.Int64
@@ -289,7 +289,7 @@ func (l cutFirst) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// TestDeadlineKeepsTheFirstFault: retries without end, so that the deadline comes while one is waited for or made.
+// TestDeadlineKeepsTheFirstFault retries without end, so that the deadline comes during a retry or the wait for one.
 func TestDeadlineKeepsTheFirstFault(t *testing.T) {
 	ctx := newDue(t)
 	var tries atomic.Int64
@@ -407,7 +407,7 @@ func TestSlowAnswers(t *testing.T) {
 	}
 }
 
-// TestNeverReads: a receiver that accepts and never reads must not hold a large request past the deadline.
+// TestNeverReads has a receiver that accepts and never reads, which must not hold a large request past the deadline.
 func TestNeverReads(t *testing.T) {
 	addr := listen(t, func(*net.TCPConn) {})
 	tg := newTarget(t, webhook.Config{URL: "http://" + addr})

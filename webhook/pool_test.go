@@ -18,7 +18,7 @@ import (
 	"github.com/queuehook/queuehook/webhook"
 )
 
-// together makes n deliveries, width at a time, each with the deadline, and gives every outcome to check.
+// together makes n deliveries, width at a time, each with this deadline, and passes every outcome to check.
 func together(t *testing.T, tg *webhook.Target, n, width int, deadline time.Duration, check func(delivery.Outcome)) {
 	t.Helper()
 	var left atomic.Int64
@@ -36,8 +36,8 @@ func together(t *testing.T, tg *webhook.Target, n, width int, deadline time.Dura
 	workers.Wait()
 }
 
-// TestConnectionsAreBounded leaves room for connections that a slow machine lets idle out, far less than one for
-// each delivery.
+// TestConnectionsAreBounded allows for connections that time out on a slow machine, but for far fewer than one for each
+// delivery.
 func TestConnectionsAreBounded(t *testing.T) {
 	const width = 64
 	srv, c := serve(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
@@ -48,7 +48,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestMaxConnsHolds asks for more at once than the target may open.
+// TestMaxConnsHolds makes more deliveries at once than the target may open connections.
 func TestMaxConnsHolds(t *testing.T) {
 	let := make(chan struct{})
 	var most, now atomic.Int64
@@ -99,7 +99,7 @@ func TestFailuresReuseConnections(t *testing.T) {
 	flat(t, before)
 }
 
-// TestLongBodyCostsItsConnectionOnly: what goes beyond the limit is not read, however fast it comes.
+// TestLongBodyCostsItsConnectionOnly: a body is not read beyond the limit, however fast it comes.
 func TestLongBodyCostsItsConnectionOnly(t *testing.T) {
 	srv, c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, strings.Repeat("x", 64<<10+2))
@@ -145,7 +145,7 @@ func TestFailureLeavesOtherConnectionsOpen(t *testing.T) {
 	}
 }
 
-// TestGoroutinesStayFlat makes a thousand deliveries that end in each way.
+// TestGoroutinesStayFlat makes a thousand deliveries that end in each of several ways.
 func TestGoroutinesStayFlat(t *testing.T) {
 	answer := func(s string, end func(*net.TCPConn)) func(*net.TCPConn) {
 		return func(c *net.TCPConn) {

@@ -54,7 +54,7 @@ func TestDenyPrivateRefusesHosts(t *testing.T) {
 	}
 }
 
-// TestDenyPrivateBehindAProxy: what a proxy makes of a name cannot be judged.
+// TestDenyPrivateBehindAProxy: nothing here can judge what a proxy resolves a name to.
 func TestDenyPrivateBehindAProxy(t *testing.T) {
 	const proxy = "http://user:secret@127.0.0.1:3128"
 	_, err := New(Config{URL: "https://a.example", DenyPrivate: true, Proxy: proxy})
@@ -74,8 +74,8 @@ func TestDenyPrivateBehindAProxy(t *testing.T) {
 	}
 }
 
-// TestRebinding: the name is first that of a public endpoint, whose part 127.0.0.2 plays, and then that of a private
-// one on the same port.
+// TestRebinding has a name that is first that of a public endpoint, played by 127.0.0.2, and then that of a private one
+// on the same port.
 func TestRebinding(t *testing.T) {
 	var private atomic.Int64
 	port := serveOn(t, "127.0.0.2:0", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
@@ -145,7 +145,7 @@ func stage(_ context.Context, _, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// serveOn serves address and answers its port.
+// serveOn serves on address and returns the port.
 func serveOn(t *testing.T, address string, h http.HandlerFunc) (port string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", address)
@@ -164,7 +164,7 @@ func serveOn(t *testing.T, address string, h http.HandlerFunc) (port string) {
 	return port
 }
 
-// resolver asks a DNS server on loopback, which answers every name with the addresses that zone holds then.
+// resolver asks a DNS server on loopback, which answers every name with the addresses that zone holds at that time.
 func resolver(t *testing.T, zone *atomic.Pointer[[]string]) *net.Resolver {
 	t.Helper()
 	server, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", "127.0.0.1:0")
@@ -191,7 +191,7 @@ func resolver(t *testing.T, zone *atomic.Pointer[[]string]) *net.Resolver {
 	}}
 }
 
-// answerDNS is nil for what is no query.
+// answerDNS answers a query; nil when it is none.
 func answerDNS(query []byte, addrs []string) []byte {
 	var m dnsmessage.Message
 	if err := m.Unpack(query); err != nil || len(m.Questions) != 1 {

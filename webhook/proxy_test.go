@@ -162,7 +162,7 @@ func TestProxyFor(t *testing.T) {
 	}
 }
 
-// TestExchangeKeepsTheFirstFault is the deadline that comes exactly while a quick retry is waited for.
+// TestExchangeKeepsTheFirstFault has the deadline come exactly during the wait for a quick retry.
 func TestExchangeKeepsTheFirstFault(t *testing.T) {
 	var x exchange.Exchange
 	if !x.Unsent(t.Context(), &proxyError{502}) {

@@ -15,8 +15,8 @@ import (
 	"github.com/queuehook/queuehook/webhook"
 )
 
-// TestNothingSecretIsShown fails in every way, with the word MARKER in all that is secret, and looks for it in what is
-// logged, counted and kept with a dead task.
+// TestNothingSecretIsShown lets deliveries fail in every way, with the word MARKER in everything secret, and looks for
+// it in logs, metrics and what is kept with a dead task.
 func TestNothingSecretIsShown(t *testing.T) {
 	const header = "HTTP/1.1 500 MARKER\r\nX-Answer: MARKER\r\n"
 	answer := func(text string) string {

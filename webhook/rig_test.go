@@ -50,7 +50,7 @@ func deliver(t testing.TB, tg *webhook.Target, tk *task.Task) delivery.Outcome {
 	return outcome(t, tg.Deliver(ctx, tk))
 }
 
-// outcome also sees to it that a target returns nothing but nil and *delivery.Error.
+// outcome returns an error's outcome, and fails the test when the error is neither nil nor a *delivery.Error.
 func outcome(t testing.TB, err error) delivery.Outcome {
 	t.Helper()
 	if _, ok := errors.AsType[*delivery.Error](err); err != nil && !ok {
@@ -66,7 +66,7 @@ func wantReason(t testing.TB, got delivery.Outcome, want delivery.Reason) {
 	}
 }
 
-// due is a context whose deadline comes when end is called, after what it must not come before.
+// due is a context whose deadline comes when end is called: the test decides what it comes after.
 type due struct {
 	context.Context
 	over chan struct{}
@@ -141,7 +141,7 @@ func listen(t testing.TB, handle func(*net.TCPConn)) string {
 	return l.Addr().String()
 }
 
-// readRequest reads one whole request and says whether there was one.
+// readRequest reads one whole request, and reports whether there was one.
 func readRequest(r *bufio.Reader) bool {
 	req, err := http.ReadRequest(r)
 	if err != nil {
@@ -157,7 +157,7 @@ func reset(c *net.TCPConn) {
 	_ = c.Close()
 }
 
-// refused is an address that nobody listens on.
+// refused is an address at which nobody listens.
 func refused(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -184,7 +184,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// flat fails the test when goroutines stay behind beyond those of before.
+// flat fails the test when there are still more goroutines than before.
 func flat(t testing.TB, before int) {
 	t.Helper()
 	eventually(t, "goroutines to end", func() bool { return runtime.NumGoroutine() <= before })

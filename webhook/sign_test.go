@@ -40,13 +40,13 @@ func verifier(t testing.TB, secret string) *standardwebhooks.Webhook {
 	return v
 }
 
-// seen is a request as a receiver got it.
+// seen is a request as the receiver got it.
 type seen struct {
 	header http.Header
 	body   []byte
 }
 
-// record serves every request with status and passes it on.
+// record answers every request with status and passes the request on.
 func record(t testing.TB, status func() int) (url string, requests chan seen) {
 	t.Helper()
 	requests = make(chan seen, 1)
@@ -63,7 +63,7 @@ func record(t testing.TB, status func() int) (url string, requests chan seen) {
 
 func always(status int) func() int { return func() int { return status } }
 
-// TestSignatureIsTheStandards compares with the example that the Standard Webhooks libraries share.
+// TestSignatureIsTheStandards compares a signature with the example in the Standard Webhooks libraries.
 func TestSignatureIsTheStandards(t *testing.T) {
 	url, requests := record(t, always(204))
 	tg := newTarget(t, webhook.Config{
@@ -79,8 +79,8 @@ func TestSignatureIsTheStandards(t *testing.T) {
 	}
 }
 
-// TestSignatureAfterALongBackoff has the receiver fail twice. It verifies with the standard's own library, whose
-// tolerance of five minutes the first attempts' timestamps have long left.
+// TestSignatureAfterALongBackoff has the receiver fail twice, and verifies the last attempt with the standard's own
+// library. Its tolerance is five minutes, so the timestamps of the first attempts would long be too old.
 func TestSignatureAfterALongBackoff(t *testing.T) {
 	statuses := []int{500, 503, 200}
 	var attempt int

@@ -12,8 +12,8 @@ import (
 	"github.com/queuehook/queuehook/webhook"
 )
 
-// mutual is a server that asks for a client certificate of its own authority and answers requests, one a connection,
-// with that certificate's name in a header.
+// mutual is a server that asks for a client certificate of its own authority, and answers one request a connection with
+// that certificate's name in a header.
 func mutual(t *testing.T) (ca *localca.CA, url string, names chan string) {
 	t.Helper()
 	ca, err := localca.New()

@@ -17,7 +17,7 @@ import (
 	"github.com/queuehook/queuehook/webhook"
 )
 
-// capture answers 204 to one request a connection and keeps what came, byte for byte; each request ends with end.
+// capture answers 204 to one request on each connection and keeps its bytes; a request ends with end.
 func capture(t *testing.T, end string) (addr string, seen chan string) {
 	seen = make(chan string, 1)
 	addr = listen(t, func(c *net.TCPConn) {
@@ -113,7 +113,7 @@ func TestLaterAttemptOnTheWire(t *testing.T) {
 	}
 }
 
-// TestOursWin sends every name that a task may not set, in odd case, and looks for its value on the wire.
+// TestOursWin has a task set every header that it may not set, in odd case, and looks for the values on the wire.
 func TestOursWin(t *testing.T) {
 	addr, seen := capture(t, "{}")
 	own := map[string]string{}

@@ -64,7 +64,7 @@ func TestCheckTellsWhatItMet(t *testing.T) {
 	}
 }
 
-// TestCheckAsksForTheProxy: a host that only the proxy knows is none of our business.
+// TestCheckAsksForTheProxy: behind a proxy only the proxy's own host has to resolve.
 func TestCheckAsksForTheProxy(t *testing.T) {
 	environment(t, redistest.Shared(t).URL(), "ROUTES_FILE="+fileOf(t, `routes:
   - {queue: check-orders, url: "http://nowhere.invalid/", proxy: "http://127.0.0.1:3128"}
@@ -140,7 +140,7 @@ func TestCheckAsksForFunctions(t *testing.T) {
 	}
 }
 
-// noAWS takes away what AWS's SDK would find on this host.
+// noAWS hides the AWS settings and credentials of this host from the SDK.
 func noAWS(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/queuehook/queuehook/delivery"
 )
 
-// letter is a dead letter to be.
+// letter is a dead letter that a test wants to be there.
 type letter struct {
 	id, payload string
 	died        int64 // ms
@@ -42,7 +42,7 @@ const (
 	rejected  = `{"attempt":1,"last_status":400,"last_reason":"rejected"}`
 )
 
-// many are so many letters, one in ten of them rejected, in ms of three each.
+// many are n letters, three in each ms, of which every tenth was rejected.
 func many(n int) []letter {
 	all := make([]letter, n)
 	for i := range all {
@@ -93,7 +93,7 @@ a           1970-01-01T00:00:00.000Z  exhausted  500     40        3
 	fails(t, call(t, "dead"), exitUsage, "needs one of list, purge, redrive, show")
 }
 
-// TestDeadListGoesOn follows the cursor through more letters than a page has, all of them and those of one reason.
+// TestDeadListGoesOn follows the cursor through more letters than a page holds: all letters, and those of one reason.
 func TestDeadListGoesOn(t *testing.T) {
 	rdb, queue := shared(t)
 	bury(t, rdb, queue, many(2300)...)
@@ -187,7 +187,7 @@ Payload, 5 bytes:
 	fails(t, call(t, "dead", "show", queue), exitUsage, "takes a queue and a task id")
 }
 
-// verbs are redrive and purge with the word for what they did.
+// verbs are redrive and purge, each with its past participle.
 var verbs = map[string]string{"redrive": "redriven", "purge": "purged"}
 
 func TestMoveByID(t *testing.T) {
@@ -213,7 +213,7 @@ func TestMoveByID(t *testing.T) {
 	}
 }
 
-// TestMoveMatching has more letters than a page, and some that die while it runs: they are left alone.
+// TestMoveMatching has more letters than a page, and some that die while it runs, which are left alone.
 func TestMoveMatching(t *testing.T) {
 	for verb, done := range verbs {
 		t.Run(verb, func(t *testing.T) {

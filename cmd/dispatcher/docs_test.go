@@ -47,7 +47,7 @@ func TestREADMENamesEverything(t *testing.T) {
 	}
 }
 
-// documented says whether the verb, or a verb below it, is shown. What the library adds by itself is not ours to show.
+// documented says whether the text shows the verb or one below it. Verbs that cobra adds by itself need not be shown.
 func documented(text string, cmd *cobra.Command) bool {
 	if cmd.Name() == "help" || cmd.Name() == "completion" || strings.Contains(text, cmd.CommandPath()) {
 		return true
@@ -60,7 +60,7 @@ func documented(text string, cmd *cobra.Command) bool {
 	return false
 }
 
-// Whoever reads the architecture page meets every package.
+// The architecture page names every package.
 func TestARCHITECTURENamesEveryPackage(t *testing.T) {
 	text := read(t, "../../ARCHITECTURE.md")
 	for _, root := range []string{"../..", "../../internal"} {

@@ -19,7 +19,7 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// fileOf is a file with this text.
+// fileOf writes a file with this text.
 func fileOf(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "tasks.ndjson")
@@ -29,7 +29,7 @@ func fileOf(t *testing.T, text string) string {
 	return name
 }
 
-// bodies leases everything and answers the payloads.
+// bodies leases everything and returns the payloads.
 func bodies(t *testing.T, rdb redis.UniversalClient, queue string) []string {
 	t.Helper()
 	payloads := []string{}
@@ -142,7 +142,7 @@ func TestEnqueueFileTakesLongLines(t *testing.T) {
 	}
 }
 
-// endless is a reader of as many characters as wanted.
+// endless is a reader that never ends.
 type endless struct{}
 
 func (endless) Read(b []byte) (int, error) {
@@ -152,7 +152,7 @@ func (endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestEnqueueFromAPipe: what comes slowly goes on at once, and a signal ends the waiting for more.
+// TestEnqueueFromAPipe: lines that come slowly are enqueued at once, and a signal ends the wait for more.
 func TestEnqueueFromAPipe(t *testing.T) {
 	rdb, queue := shared(t)
 	in, writer := io.Pipe()

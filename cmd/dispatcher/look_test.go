@@ -63,7 +63,7 @@ func TestDeepSweepMendsInOneRun(t *testing.T) {
 	}
 }
 
-// TestLegacySweepReturnsTheOldestFirst: what redutil's dead worker held comes back ahead of what waits.
+// TestLegacySweepReturnsTheOldestFirst: what redutil's dead worker held comes back ahead of the waiting tasks.
 func TestLegacySweepReturnsTheOldestFirst(t *testing.T) {
 	rdb, queue := shared(t)
 	send(

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(redistest.Main(m))
 }
 
-// environment points the program at a Redis and, by default, at no route and no admin address. What else there is of ours
-// is taken away: it is the settings of whoever runs the tests.
+// environment points the program at a Redis and, by default, at no route and no admin address. Other DISPATCHER_
+// variables are unset: they are settings of whoever runs the tests.
 func environment(t *testing.T, url string, more ...string) {
 	t.Helper()
 	for _, entry := range os.Environ() {
@@ -44,7 +44,7 @@ func environment(t *testing.T, url string, more ...string) {
 	}
 }
 
-// said is how a run of the program ended.
+// said is what a run of the program printed and how it ended.
 type said struct {
 	code     int
 	out, err string
@@ -58,7 +58,7 @@ func call(t *testing.T, args ...string) said {
 	return said{code, out.String(), errs.String()}
 }
 
-// answer runs it on a terminal where somebody types this.
+// answer runs the program on a terminal where somebody types this.
 func answer(t *testing.T, typed string, args ...string) said {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -68,7 +68,7 @@ func answer(t *testing.T, typed string, args ...string) said {
 	return said{code, out.String(), errs.String()}
 }
 
-// ok fails the test unless the program ended clean and without a word on standard error.
+// ok fails the test unless the program exited with 0 and wrote nothing to standard error.
 func ok(t *testing.T, s said) string {
 	t.Helper()
 	if s.code != exitOK || s.err != "" {
@@ -77,7 +77,7 @@ func ok(t *testing.T, s said) string {
 	return s.out
 }
 
-// fails fails the test unless the program ended with this code and one line that holds all of parts.
+// fails fails the test unless the program exited with this code and wrote one line that contains all of parts.
 func fails(t *testing.T, s said, code int, parts ...string) {
 	t.Helper()
 	if s.code != code || strings.Count(s.err, "\n") != 1 || !strings.HasPrefix(s.err, "dispatcher: ") {
@@ -123,7 +123,7 @@ func TestEveryConfigurationErrorHasItsLine(t *testing.T) {
 	}
 }
 
-// TestHelp looks at every verb there is: each says what it is for, with an example that names it.
+// TestHelp looks at every verb: each says what it is for and has an example that names it.
 func TestHelp(t *testing.T) {
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
@@ -206,7 +206,7 @@ func (l *lines) await(t *testing.T, part string) {
 	}
 }
 
-// serving starts a dispatcher. stop ends it and answers its exit code.
+// serving starts a dispatcher. stop ends it and returns its exit code.
 func serving(t *testing.T) (log *lines, stop func() int) {
 	t.Helper()
 	log = &lines{wrote: make(chan struct{}, 1)}
@@ -271,7 +271,7 @@ func TestServeNeedsARouteAndItsAddress(t *testing.T) {
 	}
 }
 
-// TestServeTellsOfEveryRouteThatCannotBe has many that only their targets refuse.
+// TestServeTellsOfEveryRouteThatCannotBe has several routes that the configuration accepts and their targets refuse.
 func TestServeTellsOfEveryRouteThatCannotBe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "routes.yaml")
 	text := "routes:\n"

@@ -16,7 +16,7 @@ import (
 	"github.com/queuehook/queuehook/internal/redistest"
 )
 
-// leaveDead leaves a dispatcher behind that holds so many tasks and whose time has run out.
+// leaveDead leaves a dead dispatcher behind, which holds this many tasks.
 func leaveDead(t *testing.T, rdb *redis.Client, queue string, tasks int) string {
 	t.Helper()
 	for i := range tasks {

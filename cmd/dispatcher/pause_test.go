@@ -49,7 +49,7 @@ func TestPauseTellsOfAQueueThatNobodyServes(t *testing.T) {
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	// Other programs may have put anything there: its presence is what counts.
+	// Other programs may have put anything into the key: only its presence counts.
 	if err := rdb.Del(t.Context(), "{"+queue+"}:paused").Err(); err != nil {
 		t.Fatal(err)
 	}

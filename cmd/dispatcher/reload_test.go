@@ -110,7 +110,7 @@ func TestRoutesFileIsReloadedUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What was leased and not begun when it stopped has a body and no place in the list any more.
+	// Tasks that were leased and not begun when it stopped have a body and are no longer in the list.
 	for _, payload := range slices.Concat(left.Source, left.Landing, slices.Collect(maps.Values(left.Body))) {
 		answered[payload]++
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/queuehook/queuehook/webhook"
 )
 
-// The configuration refuses with file and line the headers that the request's maker would refuse without.
+// Headers that package webhook would refuse are refused by the configuration already, with file and line.
 func TestConfigurationKnowsWhatHeadersARouteMaySet(t *testing.T) {
 	for _, name := range []string{
 		"Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade",

@@ -17,7 +17,7 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// shared points the program at the package's Redis, and answers a queue of the test's own.
+// shared points the program at the package's Redis, and returns a client of it and a queue of the test's own.
 func shared(t *testing.T) (*redis.Client, string) {
 	t.Helper()
 	s := redistest.Shared(t)
@@ -29,7 +29,7 @@ func shared(t *testing.T) (*redis.Client, string) {
 	return rdb, name
 }
 
-// leased leaves a dispatcher behind that beat once and holds all tasks that are ready.
+// leased leaves a dispatcher behind that has beaten once and holds all ready tasks.
 func leased(t *testing.T, rdb redis.UniversalClient, queue string, interval time.Duration) (*lifecycle.DefaultLifecycle, []*task.Task) {
 	t.Helper()
 	heart, err := heartbeat.New(rdb, queue, heartbeat.Config{Interval: interval})
@@ -164,7 +164,7 @@ func TestEnqueueIntoAFullRedis(t *testing.T) {
 	fails(t, call(t, "enqueue", "orders", "--data", "x"), exitFailure, "redis is full")
 }
 
-// TestRedisIsAway holds every verb that needs one against none, and against one that refuses the password.
+// TestRedisIsAway runs every verb that needs Redis without one, and with one that refuses the password.
 func TestRedisIsAway(t *testing.T) {
 	closed := redistest.Start(t, redistest.Config{Password: "sesame"})
 	for _, c := range []struct{ url, want string }{

@@ -13,7 +13,7 @@ import (
 	"github.com/queuehook/queuehook/webhook"
 )
 
-// TestEndpoint follows what a route says about requests to the wire.
+// TestEndpoint checks that what a route says about requests reaches the wire.
 func TestEndpoint(t *testing.T) {
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	got := make(chan http.Header, 1)

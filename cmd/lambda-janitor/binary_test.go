@@ -28,7 +28,7 @@ import (
 // patience is for what ends at once unless it is broken.
 const patience = 30 * time.Second
 
-// built is the program as it is deployed, made once: a test binary has nothing else that its tests have in common.
+// built is the program as it is deployed, built once for all tests.
 var built struct {
 	once sync.Once
 	dir  string // TestMain removes it
@@ -100,7 +100,7 @@ func TestBuiltBinaryRecoversInOneRun(t *testing.T) {
 	}
 }
 
-// Cron tells by the status whether to send mail, and whoever reads it by standard output what was done.
+// For cron: the exit status says whether something failed, standard output what was done.
 func TestBuiltBinaryFails(t *testing.T) {
 	t.Parallel()
 	away := start(t, "JANITOR_REDIS_URL=redis://"+freeAddr(t))
@@ -152,7 +152,7 @@ func TestLambda(t *testing.T) {
 	api := newRuntimeAPI(t)
 	p := start(t, "JANITOR_REDIS_URL="+s.URL(), "AWS_LAMBDA_RUNTIME_API="+api.addr, "JANITOR_GRACE=4s")
 
-	// The grace doesn't fit into the time: the suspect is marked, and it is no error.
+	// There is no time for the grace: the suspect is marked, and that is not an error.
 	got := api.invoke(t, `{"source":"aws.scheduler"}`, reserve+3*time.Second)
 	if a := decode(t, got.body); got.kind != "response" || len(a.Queues) != 1 || a.Queues[0].InFlight != 3 {
 		t.Fatalf("first invocation: %s %s", got.kind, got.body)
@@ -252,7 +252,7 @@ func newRuntimeAPI(t *testing.T) *runtimeAPI {
 	return api
 }
 
-// invoke sends one event and answers what the function made of it.
+// invoke sends one event and returns what the function answered.
 func (api *runtimeAPI) invoke(t *testing.T, body string, timeout time.Duration) result {
 	t.Helper()
 	giveUp := time.After(patience)

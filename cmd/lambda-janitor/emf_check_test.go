@@ -29,7 +29,7 @@ const (
 	maxFuture        = 2 * time.Hour
 )
 
-// emfLine is the metadata of a line; pointers tell a missing member.
+// emfLine is the metadata of a line; a nil pointer is a missing member.
 type emfLine struct {
 	AWS *struct {
 		Timestamp         *int64
@@ -44,7 +44,7 @@ type emfLine struct {
 	} `json:"_aws"`
 }
 
-// checkEMF says what CloudWatch would not take of a line of its embedded metric format.
+// checkEMF says why CloudWatch would not take a line in its embedded metric format; nil = it would.
 func checkEMF(line []byte, now time.Time) error {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	var meta emfLine
@@ -127,7 +127,7 @@ func checkDimensions(set []string, members map[string]json.RawMessage) error {
 	return nil
 }
 
-// checkName accepts ASCII without control characters, and not only space.
+// checkName accepts ASCII without control characters that is not all spaces.
 func checkName(name string, most int) error {
 	strange := func(r rune) bool { return r < ' ' || r > '~' }
 	if strings.TrimSpace(name) == "" || len(name) > most || strings.ContainsFunc(name, strange) {

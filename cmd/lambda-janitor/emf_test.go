@@ -67,7 +67,7 @@ func TestEMFOfStrangeQueues(t *testing.T) {
 	}
 }
 
-// The check itself finds what is wrong.
+// The check above does find what is wrong.
 func TestCheckEMF(t *testing.T) {
 	t.Parallel()
 	good := `{"queue":"orders","_aws":{"Timestamp":1700000000000,"CloudWatchMetrics":[{"Namespace":"queuehook",` +

@@ -84,7 +84,7 @@ func TestEmulatedTwiceAtOnceEachTaskComesBackOnce(t *testing.T) {
 	}
 }
 
-// The first function has far too little time for what there is to recover, the second one goes on where it stopped.
+// The first function has far too little time for so many tasks; the second one goes on where it stopped.
 func TestEmulatedRecovers100kTasks(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{})

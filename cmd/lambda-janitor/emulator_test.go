@@ -22,15 +22,15 @@ const scheduled = `{"version":"0","id":"9c7b5f0e-53a1-4d0f-b1b3-7a4c3f1f6a10","d
 	`"source":"aws.scheduler","account":"123456789012","time":"2026-12-01T04:00:00Z","region":"eu-west-1",` +
 	`"resources":["arn:aws:scheduler:eu-west-1:123456789012:schedule/default/queuehook-janitor"],"detail":"{}"}`
 
-// emulator is AWS's runtime interface emulator around the built program. It takes one call at a time and tells no
-// function error from an answer but by the body.
+// emulator is AWS's runtime interface emulator around the built program. It takes one call at a time, and only the body
+// tells a function error from an answer.
 type emulator struct {
 	url     string
 	process *child.Process
 	log     *buffer
 }
 
-// emulate starts one whose function has these settings and no others of ours.
+// emulate starts an emulator whose function has these JANITOR_ settings and no others.
 func emulate(t *testing.T, timeout time.Duration, env ...string) *emulator {
 	t.Helper()
 	front, back := freeAddr(t), freeAddr(t)
@@ -80,7 +80,7 @@ func emulatorPath(t *testing.T) string {
 	return strings.TrimSpace(string(path))
 }
 
-// invoke sends the event and answers the response's body.
+// invoke sends the event and returns the response's body.
 func (e *emulator) invoke(t *testing.T, event string) string {
 	t.Helper()
 	body, err := e.post(t.Context(), event)
@@ -109,7 +109,7 @@ func (e *emulator) post(ctx context.Context, event string) (string, error) {
 	return string(body), err
 }
 
-// logs waits until the log has this text so many times, in whole lines: it comes through pipes, maybe after the answer.
+// logs waits until the log has this text n times, in whole lines: it comes through pipes, maybe after the answer.
 func (e *emulator) logs(t *testing.T, text string, times int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
@@ -124,7 +124,8 @@ func (e *emulator) logs(t *testing.T, text string, times int) {
 	}
 }
 
-// metrics returns the lines of CloudWatch's embedded metric format in the log, all of them valid, when there are so many.
+// metrics waits for n lines of CloudWatch's embedded metric format in the log, checks that they are valid, and returns
+// them.
 func (e *emulator) metrics(t *testing.T, want int) []string {
 	t.Helper()
 	e.logs(t, `"_aws"`, want)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // ttl is how long the dispatchers that leaveDead leaves count as alive; their grace is two thirds of it.
 const ttl = 600 * time.Millisecond
 
-// leave leaves a dispatcher behind that leased so many tasks and never beats again.
+// leave leaves a dispatcher behind that leased this many tasks and never beats again.
 func leave(t *testing.T, rdb redis.UniversalClient, queue string, tasks int) string {
 	t.Helper()
 	heart, err := heartbeat.New(rdb, queue, heartbeat.Config{Interval: ttl / 3})
@@ -324,7 +324,7 @@ func TestLegacy(t *testing.T) {
 	}
 }
 
-// A run that has no time for the second look takes nothing, and says so.
+// A run without time for the second look takes nothing and says so.
 func TestLegacyKeepsToTheDeadline(t *testing.T) {
 	rdb, queue := redistest.Shared(t).Client(t), redistest.Queue(t)
 	if err := rdb.HSet(t.Context(), queue+":ticks", "a", "1500000000").Err(); err != nil {

@@ -49,7 +49,7 @@ func newSecretsManager(t *testing.T) *secretsManager {
 	return m
 }
 
-// holds has the secret be this text from now on.
+// holds makes this text the secret from now on.
 func (m *secretsManager) holds(text string) {
 	m.answers(http.StatusOK, map[string]any{"ARN": secretARN, "Name": "redis", "SecretString": text})
 }
@@ -66,7 +66,7 @@ func (m *secretsManager) requests() []string {
 	return m.asked
 }
 
-// settings are what Lambda, and whoever configures the function, set.
+// settings are the environment that Lambda and the function's configuration give.
 func (m *secretsManager) settings(arn string) []string {
 	return []string{
 		"JANITOR_REDIS_PASSWORD_SECRET_ARN=" + arn, "AWS_ENDPOINT_URL_SECRETS_MANAGER=" + m.url,
@@ -83,7 +83,7 @@ func (m *secretsManager) setenv(t *testing.T, arn string) {
 	}
 }
 
-// withoutPassword is the URL of a server that wants one.
+// withoutPassword is the URL, without password, of a server that wants one.
 func withoutPassword(s *redistest.Server) string { return "redis://" + s.Addr() }
 
 func TestPasswordSecret(t *testing.T) {

@@ -16,7 +16,7 @@ var (
 	b = audit.Sum([]byte("b"))
 )
 
-// lawful holds one task in each place, and one that was answered and forgotten.
+// lawful has one task in each place, and one that was answered and forgotten.
 func lawful() (audit.Places, audit.Trial) {
 	p := audit.Places{
 		Source: []string{"a"}, Landing: []string{"a"},

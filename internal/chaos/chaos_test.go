@@ -16,7 +16,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests wait more than they compute, so more of them than there are processors run at once. -parallel wins.
+	// These tests wait more than they compute, so more of them run at once than there are processors. -parallel
+	// overrides it.
 	_ = flag.Set("test.parallel", "6")
 	os.Exit(fleet.Main(m))
 }
@@ -26,9 +27,9 @@ const (
 	round = 45 * time.Second // a trial of a long run: a failing one replays in no more than that
 )
 
-// TestChaos runs one short trial with a seed of its own, on one server, or trials for QUEUEHOOK_CHAOS_SECONDS, of which
-// every fourth has sentinels and every fourth a cluster. QUEUEHOOK_SEED replays one trial, of the same length; its
-// remainder by four says what Redis it has.
+// TestChaos runs one short trial with a random seed on one server. With QUEUEHOOK_CHAOS_SECONDS it runs trials for so
+// long, of which every fourth has sentinels and every fourth a cluster. QUEUEHOOK_SEED replays one trial of the same
+// length; the seed modulo four says which kind of Redis it has.
 func TestChaos(t *testing.T) {
 	seconds := setting(t, "QUEUEHOOK_CHAOS_SECONDS")
 	if seconds == 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/queuehook/queuehook/lifecycle"
 )
 
-// TestCrowdOfDelayedTasks has many parked tasks due when dispatchers come, one of which is killed every second while they work
-// them off.
+// TestCrowdOfDelayedTasks has many parked tasks due at once. While dispatchers work them off, one of these is killed
+// every second.
 func TestCrowdOfDelayedTasks(t *testing.T) {
 	t.Parallel()
 	tasks, kills, beats := 20_000, 3, "HEARTBEAT_INTERVAL=1s"

@@ -18,7 +18,7 @@ import (
 
 func long() bool { return os.Getenv("QUEUEHOOK_LONG") != "" }
 
-// cpu is the processor time that a process has used.
+// cpu is the CPU time that a process has used.
 func cpu(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -36,8 +36,8 @@ func cpu(t *testing.T, pid int) time.Duration {
 	return time.Duration(user+system) * time.Second / ticks
 }
 
-// TestOutageCostsLittle takes Redis away, in each way, from a dispatcher of five queues: it does not spin, nor fill its
-// log, says that it is not ready, and is back soon.
+// TestOutageCostsLittle takes Redis away, in several ways, from a dispatcher of five queues. It must not spin or fill
+// its log, must say that it is not ready, and must be back soon.
 func TestOutageCostsLittle(t *testing.T) {
 	t.Parallel()
 	const queues = 5
@@ -76,8 +76,8 @@ func TestOutageCostsLittle(t *testing.T) {
 			fleet.AwaitTrue(t, fleet.Patience, "not ready", func() bool { return d.Ready(t) == 503 })
 			before, logged := cpu(t, d.PID()), len(d.Log())
 			fleet.Pass(away)
-			// 5 % is the promise, of a core, for the program as it is shipped: the race detector makes it several times as
-			// slow. A loop without a wait would take all of it.
+			// The promise is 5 % of a core for the program as it is shipped; the race detector makes it several times
+			// slower. A loop without a wait would take the whole core.
 			used := cpu(t, d.PID()) - before
 			t.Logf("%.1f %% of a core while Redis is away", 100*used.Seconds()/away.Seconds())
 			if used > away/5 {
@@ -118,8 +118,8 @@ func TestOutageCostsLittle(t *testing.T) {
 
 func restore(_ *testing.T, _ *redistest.Server, p *faultproxy.Proxy) { p.Restore() }
 
-// TestReadOnly has Redis refuse all writes for longer than a dispatcher counts as alive, as one does that a failover has
-// made a replica: nobody is swept, and nothing comes twice.
+// TestReadOnly has Redis refuse all writes for longer than a dispatcher counts as alive, as one that a failover has
+// made a replica does. Nobody may be swept, and nothing may be delivered twice.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
@@ -183,8 +183,8 @@ func TestForgottenScripts(t *testing.T) {
 	q.Law(t)
 }
 
-// TestFullRedis has Redis over its memory limit: producers are refused, and all else goes on, also taking what a dead
-// dispatcher held.
+// TestFullRedis has Redis over its memory limit. Producers are refused, and everything else goes on, the recovery of a
+// dead dispatcher's tasks included.
 func TestFullRedis(t *testing.T) {
 	t.Parallel()
 	const tasks, held = 500, 8
@@ -234,7 +234,7 @@ func TestFullRedis(t *testing.T) {
 	q.Law(t)
 }
 
-// TestForeignKey finds somebody else's value under one of a queue's names: that route alone stands still.
+// TestForeignKey puts somebody else's value under one of a queue's keys. Only that route may stand still.
 func TestForeignKey(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
@@ -274,7 +274,7 @@ func TestForeignKey(t *testing.T) {
 	good.Law(t)
 }
 
-// TestDeletedKeys deletes keys of a queue while its tasks are out: the dispatcher goes on with what comes, and the deep
+// TestDeletedKeys deletes keys of a queue while its tasks are out. The dispatcher goes on with new tasks, and the deep
 // sweep finds what can be found.
 func TestDeletedKeys(t *testing.T) {
 	t.Parallel()
@@ -318,7 +318,7 @@ func TestDeletedKeys(t *testing.T) {
 	}
 }
 
-// mend looks deep until there is nothing to be found.
+// mend runs deep looks until they find nothing.
 func mend(t *testing.T, q *fleet.Queue) {
 	t.Helper()
 	queue, err := lifecycle.Open(q.Redis, q.Name)
@@ -335,7 +335,7 @@ func mend(t *testing.T, q *fleet.Queue) {
 	})
 }
 
-// TestSlowLink has large payloads in flight over a link that needs longer for them than a dispatcher counts as alive.
+// TestSlowLink leases large payloads over a link that takes longer for them than a dispatcher counts as alive.
 func TestSlowLink(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20

@@ -13,8 +13,8 @@ import (
 	"github.com/queuehook/queuehook/keyspace"
 )
 
-// TestEmptiedRedis flushes everything under a running fleet whose tasks are all out: what the dispatchers know of is
-// answered and gone, they register anew and go on with what comes, without a hot loop.
+// TestEmptiedRedis flushes everything under a running fleet whose tasks are all out. The attempts under way end, the
+// dispatchers register anew and go on with new tasks, and there is no hot loop.
 func TestEmptiedRedis(t *testing.T) {
 	t.Parallel()
 	const rounds, fleetSize, slots, fresh = 3, 2, 8, 100
@@ -72,7 +72,7 @@ func TestEmptiedRedis(t *testing.T) {
 	q.Law(t)
 }
 
-// commands is how many a server has done so far.
+// commands is how many commands a server has processed so far.
 func commands(t *testing.T, server *redistest.Server) int {
 	t.Helper()
 	info := server.Admin(t).Info(t.Context(), "stats").Val()

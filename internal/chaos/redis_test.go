@@ -34,7 +34,7 @@ func prefixed(prefix string, env ...string) []string {
 	return all
 }
 
-// serves drives all that the programs do with Redis: deliver, fail, die, recover in both ways, stop, look.
+// serves drives everything that the programs do with Redis: deliver, fail, die, recover in both ways, stop, look.
 func serves(t *testing.T, q *fleet.Queue, env ...string) {
 	t.Helper()
 	const tasks = 300
@@ -96,7 +96,7 @@ func TestUnixSocket(t *testing.T) {
 	serves(t, fleet.NewQueue(t, server, receiver.Config{}), "REDIS_URL="+server.URL())
 }
 
-// TestUserOfREADME runs as a user who may do exactly what the README names.
+// TestUserOfREADME runs as a Redis user who may do exactly what the README names.
 func TestUserOfREADME(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
@@ -108,7 +108,7 @@ func TestUserOfREADME(t *testing.T) {
 	}
 }
 
-// grant makes the user of the README, for this queue, and with more rules.
+// grant makes the README's Redis user for this queue, with further rules.
 func grant(t *testing.T, server *redistest.Server, queue string, more ...string) {
 	t.Helper()
 	rules := append(aclOfREADME(t, queue), more...)
@@ -122,7 +122,7 @@ func grant(t *testing.T, server *redistest.Server, queue string, more ...string)
 	}
 }
 
-// aclOfREADME is the rules that the README names, for another queue than its own.
+// aclOfREADME is the rules that the README names, for this queue instead of its example.
 func aclOfREADME(t *testing.T, queue string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../README.md")
@@ -140,7 +140,7 @@ func aclOfREADME(t *testing.T, queue string) []string {
 // TestEachPermissionIsNeeded takes each command away from that user, and each key: the check at the start names it.
 func TestEachPermissionIsNeeded(t *testing.T) {
 	t.Parallel()
-	// Only for a warning, or not to be tried without writing.
+	// Those that are needed for a warning only, and those that cannot be tried without writing.
 	untried := map[string]bool{"info|memory": true, "sadd": true}
 	server := redistest.Start(t, redistest.Config{})
 	rdb, err := redisconn.Open(config.Redis{URL: config.Secret("redis://queuehook:secret@" + server.Addr())}, redisconn.Options{})
@@ -165,7 +165,7 @@ func TestEachPermissionIsNeeded(t *testing.T) {
 	}
 }
 
-// TestStartErrors starts the program with what only people can put right.
+// TestStartErrors starts the program with mistakes that only people can put right.
 func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	plain := redistest.Start(t, redistest.Config{User: "dispatcher", Password: "sesame"})
@@ -236,7 +236,7 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	q.Law(t)
 }
 
-// offering offers payloads until the function it answers is called, which returns when it has stopped.
+// offering offers payloads until the returned function is called, which waits until it has stopped.
 func offering(t *testing.T, offer func(context.Context, []byte) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -257,8 +257,8 @@ func offering(t *testing.T, offer func(context.Context, []byte) error) (stop fun
 	}
 }
 
-// TestClusterSlotMoves moves the queue's slot to another node twice, once with the queue busy and key by key, once idle.
-// The dispatchers are the README's user.
+// TestClusterSlotMoves moves the queue's slot to another node twice: key by key while the queue is busy, and while it
+// is idle. The dispatchers run as the README's Redis user.
 func TestClusterSlotMoves(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
@@ -312,8 +312,8 @@ func TestClusterSlotMoves(t *testing.T) {
 	q.Law(t)
 }
 
-// TestSentinelFailover kills the primary under load. Producers count a task as pushed when the replica has it: what
-// only the primary had is lost with it, as the documentation says.
+// TestSentinelFailover kills the primary under load. Producers count a task as pushed when the replica has it, since
+// what only the primary had is lost with it, as the documentation says.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t)

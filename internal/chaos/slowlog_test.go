@@ -15,8 +15,8 @@ import (
 	"github.com/queuehook/queuehook/lifecycle"
 )
 
-// TestManyTasksOfTheDead has a dispatcher die with many tasks in flight: to take them back holds Redis up for no longer
-// than anything else does.
+// TestManyTasksOfTheDead has a dispatcher die with many tasks in flight. Taking them back must not hold Redis up for
+// longer than other calls do.
 func TestManyTasksOfTheDead(t *testing.T) {
 	t.Parallel()
 	tasks := 10_000
@@ -50,7 +50,8 @@ func TestManyTasksOfTheDead(t *testing.T) {
 	q.Law(t)
 }
 
-// TestDeepSweepAmongManyDispatchers looks where tasks are among many dispatchers: that too holds Redis up for no longer.
+// TestDeepSweepAmongManyDispatchers looks for tasks among those of many dispatchers. That must not hold Redis up for
+// longer either.
 func TestDeepSweepAmongManyDispatchers(t *testing.T) {
 	t.Parallel()
 	dispatchers, tasks := 200, 400
@@ -95,7 +96,7 @@ func TestDeepSweepAmongManyDispatchers(t *testing.T) {
 	q.Law(t)
 }
 
-// slowLog is a Redis that notes commands of more than 10 ms.
+// slowLog starts a Redis that notes commands of more than 10 ms.
 func slowLog() redistest.Config {
 	return redistest.Config{Directives: []string{"slowlog-log-slower-than 10000", "slowlog-max-len 10000"}}
 }

@@ -57,8 +57,8 @@ func render(values string) (map[string]string, error) {
 	return rendered, nil
 }
 
-// decode takes a manifest strictly, into Kubernetes's own type of what it says it is. A ScaledObject's are as KEDA documents them: its module would
-// bring the whole of Kubernetes along.
+// decode decodes a manifest strictly into Kubernetes's own type of its kind. A ScaledObject's type is written after
+// KEDA's documentation, since KEDA's module would bring the whole of Kubernetes along.
 func decode(t *testing.T, name, manifest string) any {
 	t.Helper()
 	var head struct{ Kind string }
@@ -186,7 +186,8 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// pod checks what holds for both programs: they may do next to nothing, and know each variable that they get.
+// pod checks what holds for both programs: the pod has next to no rights, and the program knows each variable that it
+// gets.
 func pod(t *testing.T, p core.PodSpec, prefix string, known []config.Variable) {
 	t.Helper()
 	c := p.Containers[0]

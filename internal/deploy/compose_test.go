@@ -7,7 +7,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/cli"
 )
 
-// Compose's loader knows every key, and every name that one part uses of another.
+// Compose's own loader accepts every key, and finds every name that one part uses of another.
 func TestCompose(t *testing.T) {
 	options, err := cli.NewProjectOptions([]string{root + "/compose.yaml"}, cli.WithProfiles([]string{"*"}))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 const root = "../.."
 
-// baseImages stands for the registry: it knows every image, and that it is for the platform asked for.
+// baseImages stands for the registry: it has every image, for whatever platform is asked for.
 type baseImages struct{}
 
 func (baseImages) ResolveImageConfig(_ context.Context, ref string, _ sourceresolver.Opt) (string, digest.Digest, []byte, error) {
@@ -61,7 +61,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// The linter is at work.
+// The linter does find mistakes.
 func TestLinterFindsFaults(t *testing.T) {
 	broken := lint(t, []byte("FROM scratch as lower\nENV KEY value\nCMD serve\n"))
 	if len(broken) < 3 {

@@ -12,7 +12,7 @@ import (
 	"github.com/queuehook/queuehook/lifecycle"
 )
 
-// record logs one message as the dispatcher does, and answers the line without its time.
+// record logs one message as the dispatcher does, and returns the line without its time.
 func record(t *testing.T, a *account, level slog.Level, msg string, args ...any) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -107,7 +107,7 @@ func isPrefix(stem string, known map[string]bool) bool {
 	return false
 }
 
-// A row says of its reason what the table of package delivery says.
+// Each row agrees with the table of package delivery.
 func TestOutcomesPage(t *testing.T) {
 	text := read(t, filepath.Join(root, "docs/outcomes.md"))
 	yes := map[bool]string{true: "yes", false: "no"}
@@ -126,7 +126,7 @@ func TestOutcomesPage(t *testing.T) {
 	}
 }
 
-// Every routes file that a page shows is one.
+// Every routes file that a page shows can be loaded.
 func TestRoutesFilesLoad(t *testing.T) {
 	block := regexp.MustCompile("(?s)```yaml\n((?:routes|defaults):.*?)```")
 	found := 0
@@ -151,7 +151,8 @@ func TestRoutesFilesLoad(t *testing.T) {
 	}
 }
 
-// The unit runs one of our programs, and kills it no sooner than the grace and what it takes to tell Redis.
+// The unit runs one of our programs, and kills it no sooner than the grace, and the time that Redis may take, have
+// passed.
 func TestSystemdUnit(t *testing.T) {
 	unit := read(t, filepath.Join(root, "docs/deploy-plain.md"))
 	value := func(key string) string {

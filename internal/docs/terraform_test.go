@@ -52,7 +52,7 @@ func blocks(t *testing.T, kind, file string) []block {
 	return all
 }
 
-// find answers the first line of an argument's value.
+// find returns the first line of an argument's value.
 func (b block) find(argument string) (string, bool) {
 	m := regexp.MustCompile(`(?m)^  ` + argument + ` += (.+)$`).FindStringSubmatch(b.body)
 	if m == nil {
@@ -68,7 +68,7 @@ func (b block) value(argument string) string {
 
 func (b block) text(argument string) string { return strings.Trim(b.value(argument), `"`) }
 
-// What deploys the programs sets no variable that they do not know.
+// Nothing that deploys the programs sets a variable that they do not know.
 func TestDeploymentsSetKnownVariables(t *testing.T) {
 	files := []string{filepath.Join(root, "compose.yaml"), filepath.Join(root, "Dockerfile")}
 	err := filepath.WalkDir(filepath.Join(root, "terraform"), func(path string, _ os.DirEntry, err error) error {

@@ -11,10 +11,10 @@ import (
 	"github.com/queuehook/queuehook/internal/redistest"
 )
 
-// BenchmarkIsolation measures one route of a dispatcher alone and beside one whose endpoint hangs with 1000 tasks
-// waiting, in turn and the median of each, so that a noisy machine spoils neither alone: its tasks a second when they all wait, and the p99 of
-// the time from push to arrival when they come one by one. The dispatcher has the race detector on: compare, nothing
-// else.
+// BenchmarkIsolation measures one route of a dispatcher, alone and beside a route whose endpoint hangs while 1000 tasks
+// wait: the tasks a second when all of them wait, and the p99 of the time from push to arrival when they come one by
+// one. It takes turns and the median of each, so that a noisy machine does not spoil one of the two alone. The
+// dispatcher has the race detector on, so the figures are only good for comparing.
 func BenchmarkIsolation(b *testing.B) {
 	const tasks, hanging, rounds = 2000, 1000, 5
 	server := redistest.Shared(b)
@@ -53,7 +53,8 @@ func BenchmarkIsolation(b *testing.B) {
 	b.ReportMetric(0, "ns/op") // the whole round says nothing
 }
 
-// oneByOne pushes 500 tasks, each after the one before has come, and answers the p99 of how long that took, in seconds.
+// oneByOne pushes 500 tasks, each after the one before has arrived, and returns the p99 of the time from push to
+// arrival in seconds.
 func oneByOne(b *testing.B, q *fleet.Queue) float64 {
 	b.Helper()
 	const n = 500

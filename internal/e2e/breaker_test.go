@@ -13,8 +13,8 @@ import (
 	"github.com/queuehook/queuehook/internal/redistest"
 )
 
-// TestOutage takes an endpoint down while thousands wait. They are not tried, nor charged for it; and when it is up
-// again the fleet comes back step by step, each step earned by as many answers.
+// TestOutage takes an endpoint down while thousands of tasks wait. They are neither tried nor charged meanwhile. When
+// it is up again the fleet comes back step by step, each step after as many answers as it had slots.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	const tasks, dispatchers, slots = 2000, 3, 32
@@ -53,7 +53,7 @@ func TestOutage(t *testing.T) {
 	}
 	first := slices.IndexFunc(log, func(r receiver.Request) bool { return r.Status != 503 })
 	seconds := log[first].Arrived.Sub(log[0].Arrived).Seconds()
-	// The slots' worth that was under way, and one probe for each three quarters of the pause.
+	// As many as were under way, and one probe for each three quarters of the pause.
 	if most := float64(dispatchers) * (20 + slots + 1 + seconds/0.75); float64(first) > most {
 		t.Errorf("%d requests within the %.1f s of the outage, want %.0f at most", first, seconds, most)
 	}
@@ -63,9 +63,9 @@ func TestOutage(t *testing.T) {
 	q.Law(t)
 }
 
-// gentle checks that the route's slots reopen step by step: 1, then 2 after 1 answer, then 4 after 3, ... of each
-// dispatcher, so that those under way are never more than those answered and one for each. Twice that is let pass, since
-// an answer is on its way before the receiver notes that it is finished.
+// gentle checks that each dispatcher reopens its slots step by step: 1, then 2 after 1 answer, then 4 after 3, and so
+// on. So there are never more requests under way than have been answered, and one for each dispatcher. Twice as many
+// are allowed, since an answer is on its way before the receiver notes that it is finished.
 func gentle(t *testing.T, log []receiver.Request, dispatchers int) {
 	t.Helper()
 	var ends []time.Time
@@ -87,7 +87,8 @@ func gentle(t *testing.T, log []receiver.Request, dispatchers int) {
 	}
 }
 
-// histogram draws how many requests came in each 100 ms from 1 s before up to 2 s after it, and of the rest the sums.
+// histogram draws how many requests came in each 100 ms from 1 s before a moment to 2 s after it, and the sums of the
+// rest.
 func histogram(log []receiver.Request, up time.Time) string {
 	const bucket, before, after = 100 * time.Millisecond, 10, 20
 	var counts [before + after]int
@@ -115,7 +116,7 @@ func histogram(log []receiver.Request, up time.Time) string {
 	return b.String()
 }
 
-// TestMassRejection has a receiver that rejects whatever comes, as after a bad deploy: it must not cost the backlog.
+// TestMassRejection has a receiver that rejects everything, as after a bad deploy. That must not cost the backlog.
 func TestMassRejection(t *testing.T) {
 	t.Parallel()
 	const tasks, slots = 1000, 4

@@ -13,8 +13,8 @@ import (
 	"github.com/queuehook/queuehook/lifecycle"
 )
 
-// interval is the heartbeat's in tests that wait for a death to be noticed: 3 of them to be suspected, 2 more to be
-// taken, and up to 2 until a janitor looks.
+// interval is that of the heartbeats in tests that wait until a death is noticed. It takes 3 intervals until the
+// dispatcher is suspected, 2 more until its tasks are taken, and up to 2 until a janitor looks.
 const (
 	interval = 500 * time.Millisecond
 	beats    = "HEARTBEAT_INTERVAL=500ms"
@@ -74,7 +74,7 @@ func TestKilledDispatcher(t *testing.T) {
 	q.Law(t)
 }
 
-// TestManyJanitors has five janitors at once, as schedules may, beside those inside of the two dispatchers that live.
+// TestManyJanitors has five janitors at once, as schedules may have it, beside those inside two living dispatchers.
 func TestManyJanitors(t *testing.T) {
 	t.Parallel()
 	const held, janitors = 64, 5
@@ -111,7 +111,7 @@ func TestManyJanitors(t *testing.T) {
 	q.Law(t)
 }
 
-// TestJanitorAlone has nobody alive but a janitor that runs once, as under cron.
+// TestJanitorAlone has nothing alive but a janitor that runs once, as from cron.
 func TestJanitorAlone(t *testing.T) {
 	t.Parallel()
 	const held = 10
@@ -150,7 +150,7 @@ func TestJanitorAlone(t *testing.T) {
 	q.Law(t)
 }
 
-// TestFrozenDispatcher has a dispatcher wake up whose tasks were taken and done by others meanwhile.
+// TestFrozenDispatcher freezes a dispatcher until others have taken and done its tasks, and then lets it go on.
 func TestFrozenDispatcher(t *testing.T) {
 	t.Parallel()
 	const tasks = 8
@@ -233,8 +233,8 @@ func TestCrashLoop(t *testing.T) {
 	q.Law(t)
 }
 
-// TestForgottenDispatcher deletes a dispatcher's tick while it holds tasks and then kills it: nobody suspects whom nobody
-// knows, so that only a deep sweep finds them.
+// TestForgottenDispatcher deletes a dispatcher's tick while it holds tasks and then kills it. Nobody suspects a
+// dispatcher without a tick, so only a deep sweep finds the tasks.
 func TestForgottenDispatcher(t *testing.T) {
 	t.Parallel()
 	const held = 20

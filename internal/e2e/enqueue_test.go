@@ -14,7 +14,7 @@ import (
 	"github.com/queuehook/queuehook/lifecycle"
 )
 
-// TestTaskHeaders hands over headers that would be somebody else's, or another request altogether.
+// TestTaskHeaders enqueues headers that are not a task's to set, or would make another request of it altogether.
 func TestTaskHeaders(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
@@ -81,7 +81,7 @@ func TestTaskHeaders(t *testing.T) {
 	q.Law(t)
 }
 
-// onTheWire checks that a request has what its route and the task's options say, whatever its headers asked for.
+// onTheWire checks that a request has what its route and the task's options say, whatever the task's headers say.
 func onTheWire(t *testing.T, q *fleet.Queue, r receiver.Request) {
 	t.Helper()
 	got := map[string]string{"Host": r.Host, "body": string(r.Body)}
@@ -106,7 +106,7 @@ func onTheWire(t *testing.T, q *fleet.Queue, r receiver.Request) {
 	}
 }
 
-// TestEnqueueOptions hands over tasks on the command line: once per dedup key, with a delay, with attempts of its own.
+// TestEnqueueOptions enqueues tasks from the command line: with a dedup key, with a delay, with a limit of attempts.
 func TestEnqueueOptions(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)

@@ -54,8 +54,8 @@ func TestRedirects(t *testing.T) {
 	q.Law(t)
 }
 
-// TestDenyPrivate asks for this machine in every spelling. A name that changes between look-ups needs a resolver of the
-// test's own, which only the package's tests have.
+// TestDenyPrivate has URLs that name this machine in every spelling. Names that change between look-ups need a resolver
+// of the test's own; the tests of package webhook have one.
 func TestDenyPrivate(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)

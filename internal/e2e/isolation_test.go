@@ -45,7 +45,7 @@ func TestPoisonTask(t *testing.T) {
 		"BACKOFF_CAP=1h")
 	q.AwaitLeft(t, 1)
 	d.Stop(t)
-	// At 100 ms, 200 ms, 400 ms, ... a minute is over with the tenth.
+	// After 100 ms, 200 ms, 400 ms, ...: with the tenth attempt a minute is over.
 	if n := len(q.Receiver.ByTask("poison")); n == 0 || n > 10 {
 		t.Errorf("the poison came %d times", n)
 	}

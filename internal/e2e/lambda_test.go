@@ -21,8 +21,8 @@ import (
 	"github.com/queuehook/queuehook/internal/redistest"
 )
 
-// work is what a function does with a task: it passes it on to the queue's receiver, so that the law sees it. The
-// receiver's script says whether it succeeds.
+// work is what a function does with a task: it passes it on to the queue's receiver, so that the law can be checked.
+// The receiver's script says whether it succeeds.
 func work(ctx context.Context, q *fleet.Queue, id, redelivered string, payload []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, fleet.Patience)
 	defer cancel()
@@ -53,7 +53,7 @@ func function(q *fleet.Queue, failed fakelambda.Answer) fakelambda.Script {
 	}
 }
 
-// twice has each task's first request fail.
+// twice makes each task's first request fail.
 func twice() receiver.Script {
 	return receiver.EachTask(func() receiver.Script {
 		return receiver.Sequence(receiver.Status(500), receiver.Status(204))

@@ -21,7 +21,7 @@ func usageOf(t *testing.T, d *fleet.Server) usage {
 	}
 }
 
-// flat checks that nothing grew with the number of deliveries: connections that happen to be idle come and go.
+// flat checks that nothing grew with the number of deliveries. It allows for idle connections, which come and go.
 func (u usage) flat(t *testing.T, now usage, slots float64) {
 	t.Helper()
 	t.Logf("goroutines %v -> %v, files %v -> %v, memory %.0f -> %.0f MB", u.goroutines, now.goroutines, u.files, now.files,
@@ -45,7 +45,8 @@ func scale(tasks int) int {
 	return tasks
 }
 
-// TestRefusedPort has a backlog and nobody to take it: the breaker spares both, and nothing is charged by the thousand.
+// TestRefusedPort has a backlog and a port that refuses connections. The breaker opens, so that thousands of tasks are
+// not charged for it.
 func TestRefusedPort(t *testing.T) {
 	t.Parallel()
 	tasks := scale(10_000)
@@ -66,7 +67,7 @@ func TestRefusedPort(t *testing.T) {
 	q.Law(t)
 }
 
-// TestRefusedPortWithoutBreaker has every attempt made: nothing grows with them either.
+// TestRefusedPortWithoutBreaker makes every attempt. Nothing may grow with their number either.
 func TestRefusedPortWithoutBreaker(t *testing.T) {
 	t.Parallel()
 	tasks := scale(2000)

@@ -9,7 +9,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests wait more than they compute, so more of them than there are processors run at once. -parallel wins.
+	// These tests wait more than they compute, so more of them run at once than there are processors. -parallel
+	// overrides it.
 	_ = flag.Set("test.parallel", "6")
 	os.Exit(fleet.Main(m))
 }

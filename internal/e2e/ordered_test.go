@@ -42,8 +42,8 @@ func inOrder(t *testing.T, q *fleet.Queue, want []string) {
 	}
 }
 
-// byNumber follows the script of the payload "i" for the i-th task that comes first, and answers 204 to the rest. It
-// relies on the order that inOrder checks.
+// byNumber answers the task with payload "i" by the i-th script, and the rest with 204. It relies on the order that
+// inOrder checks.
 func byNumber(scripts map[int]receiver.Script) receiver.Script {
 	next := 0
 	return receiver.EachTask(func() receiver.Script {
@@ -56,7 +56,7 @@ func byNumber(scripts map[int]receiver.Script) receiver.Script {
 	})
 }
 
-// TestOrdered has two dispatchers serve one ordered queue whose tasks fail now and then, by answers of every kind that
+// TestOrdered has two dispatchers serve one ordered queue. Its tasks fail now and then, with answers of every kind that
 // means another try.
 func TestOrdered(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestOrdered(t *testing.T) {
 	q.Law(t)
 }
 
-// TestOrderedEnqueued has parked tasks, which a producer enqueues one after the other: under ids that sort otherwise.
+// TestOrderedEnqueued has tasks that a producer enqueues one after the other, under ids that sort in another order.
 func TestOrderedEnqueued(t *testing.T) {
 	t.Parallel()
 	const tasks = 300

@@ -110,7 +110,7 @@ func (rows table) String() string {
 	return b.String()
 }
 
-// TestBrokenTargets gives each kind of failure a route of its own, and reads off the dead letters what it was taken for.
+// TestBrokenTargets gives each kind of failure a route of its own, and reads in the dead letters what it was taken for.
 func TestBrokenTargets(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
@@ -248,7 +248,8 @@ func TestThrottledTasksAreNotCharged(t *testing.T) {
 	q.Law(t)
 }
 
-// TestSlowReceiver takes longer than a dead dispatcher would be given: a living one's tasks are left alone.
+// TestSlowReceiver has attempts that take longer than it takes to give up a dead dispatcher. The tasks of a living one
+// must be left alone.
 func TestSlowReceiver(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
@@ -266,7 +267,7 @@ func TestSlowReceiver(t *testing.T) {
 	q.Law(t)
 }
 
-// closedPort is an address that nobody listens on.
+// closedPort is the address of a port that nobody listens on.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	var lc net.ListenConfig

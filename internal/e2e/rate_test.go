@@ -10,7 +10,8 @@ import (
 	"github.com/queuehook/queuehook/internal/redistest"
 )
 
-// TestRateOfTheFleet has three dispatchers share one limit. A busy machine may keep them below it, nothing above.
+// TestRateOfTheFleet has three dispatchers share one limit. A busy machine may keep them below it, but nothing may put
+// them above it.
 func TestRateOfTheFleet(t *testing.T) {
 	t.Parallel()
 	const limit, burst, tolerance = 200, 20, 0.02

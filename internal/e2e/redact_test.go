@@ -13,7 +13,7 @@ import (
 )
 
 // TestSecretsOfURLs has credentials wherever a URL can hold them, the receivers' redirects included. Whatever goes
-// wrong, only scheme and host are told.
+// wrong, only scheme and host may show.
 func TestSecretsOfURLs(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)

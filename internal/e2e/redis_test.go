@@ -13,8 +13,9 @@ import (
 	"github.com/queuehook/queuehook/internal/redistest"
 )
 
-// TestRedisAway takes Redis away from a busy fleet for longer than the fleet's dead would be given, in each way that it
-// can go. When it is back everything goes on: nobody was swept, and what the receiver had accepted does not come again.
+// TestRedisAway takes Redis away from a busy fleet, in several ways, for longer than it takes to give up a dead
+// dispatcher. When it is back everything goes on, nobody was swept, and what the receiver had accepted is not delivered
+// again.
 func TestRedisAway(t *testing.T) {
 	t.Parallel()
 	away := []time.Duration{4 * time.Second}

@@ -11,8 +11,9 @@ import (
 	"github.com/queuehook/queuehook/internal/redistest"
 )
 
-// TestRouteRemoved takes a queue out of the routes file while its tasks wait and are in flight: some of those end in
-// time, well or badly, some do not. All stay where they can be had, nobody touches them, and the other route goes on.
+// TestRouteRemoved takes a queue out of the routes file while tasks of it wait and others are in flight. Some of these
+// end in time, well or badly, and some do not. All tasks stay in Redis, nobody touches them, and the other route goes
+// on.
 func TestRouteRemoved(t *testing.T) {
 	t.Parallel()
 	const slots, waiting = 12, 200
@@ -61,7 +62,7 @@ func TestRouteRemoved(t *testing.T) {
 	stays.Law(t)
 }
 
-// TestReloadAtTheStart has the order to reload come before there are routes: Redis takes its time to answer.
+// TestReloadAtTheStart sends SIGHUP before there are routes, while Redis takes its time to answer.
 func TestReloadAtTheStart(t *testing.T) {
 	t.Parallel()
 	silent, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})

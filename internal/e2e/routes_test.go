@@ -9,7 +9,7 @@ import (
 	"github.com/queuehook/queuehook/internal/fleet"
 )
 
-// write makes a file for t and answers its path.
+// write writes a file for the test and returns its path.
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -17,7 +17,7 @@ func write(t *testing.T, name, content string) string {
 	return path
 }
 
-// replace makes content a file's, all at once, as its readers want it.
+// replace replaces a file's content in one step, by renaming.
 func replace(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {
@@ -28,7 +28,7 @@ func replace(t *testing.T, path, content string) {
 	}
 }
 
-// routes is a routes file of these routes.
+// routes is a routes file with these routes.
 func routes(each ...string) string { return "routes:\n  - " + strings.Join(each, "\n  - ") + "\n" }
 
 // route is the entry of a queue: to its receiver, with these keys.
@@ -61,7 +61,7 @@ func serveAll(t *testing.T, n int, redisURL string, file string, env ...string) 
 	return all
 }
 
-// command runs a verb of the dispatcher and answers what it printed. It must succeed.
+// command runs a verb of the dispatcher, which must succeed, and returns what it printed.
 func command(t *testing.T, redisURL string, args ...string) (stdout string) {
 	t.Helper()
 	code, stdout, stderr := fleet.Run(t, fleet.Dispatcher, args, []string{"DISPATCHER_REDIS_URL=" + redisURL})

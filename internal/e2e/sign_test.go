@@ -18,8 +18,8 @@ const (
 	otherSecret = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 )
 
-// TestSignatures has the receiver fail twice. Each attempt is signed anew, with both of two secrets, as the library of
-// the Standard Webhooks project understands it.
+// TestSignatures has the receiver fail twice. Each attempt is signed anew with both of two secrets, and the Standard
+// Webhooks project's own library verifies it.
 func TestSignatures(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)

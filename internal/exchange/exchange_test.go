@@ -26,7 +26,7 @@ var (
 	answers step = func(t *httptrace.ClientTrace) { t.GotFirstResponseByte() }
 )
 
-// after is an exchange that has come so far.
+// after is an exchange after these steps.
 func after(ctx context.Context, steps ...step) *Exchange {
 	var x Exchange
 	trace := httptrace.ContextClientTrace(x.Watch(ctx))
@@ -36,7 +36,7 @@ func after(ctx context.Context, steps ...step) *Exchange {
 	return &x
 }
 
-// ended is a context that ended for a reason of its own.
+// ended is a context that has ended with this error.
 type ended struct {
 	context.Context
 	err error
@@ -44,14 +44,14 @@ type ended struct {
 
 func (e ended) Err() error { return e.err }
 
-// of is a reason's outcome with this detail.
+// of is the outcome of a reason, with this detail.
 func of(r delivery.Reason, detail string) delivery.Outcome {
 	o := delivery.Of(r)
 	o.Detail = detail
 	return o
 }
 
-// unsent is an outcome of which nothing can have been sent.
+// unsent is an outcome with which nothing can have been sent.
 func unsent(o delivery.Outcome) delivery.Outcome {
 	o.Unknown = false
 	return o

@@ -18,7 +18,7 @@ import (
 	"github.com/queuehook/queuehook/delivery"
 )
 
-// refusal is a dialer's own word.
+// refusal is an error of a dialer that says why it refused.
 type refusal struct{ error }
 
 func (refusal) Refusal() string { return "address is private" }

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
-// through is a proxy in front of the shared server, a client behind it and one that goes straight.
+// through is a proxy in front of the shared server, a client that goes through it, and one that does not.
 func through(t *testing.T) (p *faultproxy.Proxy, proxied, direct *redis.Client) {
 	t.Helper()
 	s := redistest.Shared(t)
@@ -35,7 +35,7 @@ func through(t *testing.T) (p *faultproxy.Proxy, proxied, direct *redis.Client) 
 	return p, proxied, s.Client(t)
 }
 
-// within bounds a wait that should succeed.
+// within is a context for a wait that should succeed.
 func within(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
@@ -58,7 +58,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// short ends soon: for what must not be answered.
+// short is a context that ends soon, for calls that must not be answered.
 func short(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)

@@ -31,7 +31,7 @@ func start(t *testing.T, cfg receiver.Config) *receiver.Server {
 	return s
 }
 
-// client speaks to s alone and follows no redirect.
+// client talks only to s and follows no redirect.
 func client(t *testing.T, s *receiver.Server) *http.Client {
 	t.Helper()
 	conf, err := s.ClientTLS()
@@ -53,7 +53,7 @@ func patient(t *testing.T) context.Context {
 	return ctx
 }
 
-// post sends body for a task and reads the answer to its end, or to what stands for it.
+// post sends body for a task and reads the answer to its end, or until it breaks off.
 func post(ctx context.Context, c *http.Client, url, task, body string) (status int, answer string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {

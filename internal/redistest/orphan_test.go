@@ -15,11 +15,11 @@ import (
 	"github.com/queuehook/queuehook/internal/redistest"
 )
 
-// orphanEnv makes this test binary a stand-in for one that dies while its server runs.
+// orphanEnv makes this test binary play one that dies while its server runs.
 const orphanEnv = "REDISTEST_ORPHAN"
 
-// orphan starts a server, tells its pid and directory, waits for a line of input and then panics, if that is the
-// kind; the other kind waits to be killed.
+// orphan starts a server and prints its pid and directory. Then one kind waits for a line of input and panics, the
+// other waits to be killed.
 func orphan(kind string) {
 	testing.Init()
 	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{
@@ -96,7 +96,7 @@ func TestServerEndsWithItsTestBinary(t *testing.T) {
 	}
 }
 
-// running is false for a zombie too: who reaps orphans here may be slow or absent.
+// running is false for a zombie too, since nobody may reap orphans here, or only late.
 func running(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false

@@ -103,7 +103,7 @@ func TestCluster(t *testing.T) {
 	if err := m.From.Client(t).Set(t.Context(), tag+"new", "v", 0).Err(); err == nil || !strings.HasPrefix(err.Error(), "ASK ") {
 		t.Errorf("a new key amid the migration = %v, want ASK", err)
 	}
-	// Some of the keys are here, some there: nobody can serve them all.
+	// The keys are on several nodes, so no node can serve them all.
 	keys := make([]string, 10)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("%s%d", tag, i)

@@ -10,7 +10,7 @@ import (
 	"github.com/queuehook/queuehook/internal/script"
 )
 
-// appended is a script that tells the order in which it is carried out; one argument it refuses.
+// appended is a script whose runs show in which order they were carried out; it refuses one argument.
 const appended = `if ARGV[1] == 'bad' then return redis.error_reply('BAD it is') end return redis.call('RPUSH', KEYS[1], ARGV[1])`
 
 func calls(key string, args ...string) []script.Call {

@@ -16,10 +16,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
-// count is a script that tells how often it was carried out.
+// count is a script that counts how often it was carried out.
 const count = `return redis.call('INCR', KEYS[1])`
 
-// clients are those that repeat a command by themselves, through the proxy.
+// clients are go-redis clients that repeat commands by themselves, connected through the proxy.
 func clients(t *testing.T, addr string) map[string]redis.UniversalClient {
 	t.Helper()
 	o := redistest.Shared(t).Options()
@@ -60,7 +60,7 @@ func TestNobodyRepeatsAScript(t *testing.T) {
 				t.Errorf("carried out %s times, want 2", n)
 			}
 
-			// The proof that these clients do repeat what they are not told to leave.
+			// The control: these clients do repeat other commands.
 			proxy.LoseReplies(1, key)
 			if err := rdb.Incr(ctx, key).Err(); err != nil {
 				t.Fatalf("INCR through the same client: %v, want it repeated", err)
