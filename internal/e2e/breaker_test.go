@@ -34,10 +34,14 @@ func TestOutage(t *testing.T) {
 	fleet.Pass(outage)
 	q.Receiver.SetScript(up)
 	q.AwaitDrained(t)
+	for _, d := range all { // the others may have been faster: it needs tasks to see that the endpoint is up
+		fleet.AwaitTrue(t, fleet.Patience, "the breaker closes", func() bool {
+			q.PushN(t, dispatchers)
+			return d.Metric(t, paused) == 0
+		})
+	}
+	q.AwaitDrained(t)
 	for _, d := range all {
-		if d.Metric(t, paused) != 0 {
-			t.Errorf("drained, and yet %s is not 0", paused)
-		}
 		d.Stop(t)
 	}
 
@@ -64,15 +68,13 @@ func TestOutage(t *testing.T) {
 }
 
 // gentle checks that each dispatcher reopens its slots step by step: 1, then 2 after 1 answer, then 4 after 3, and so
-// on. So there are never more requests under way than have been answered, and one for each dispatcher. Twice as many
-// are allowed, since an answer is on its way before the receiver notes that it is finished.
+// on. So there are never more requests under way than have been answered, and one for each dispatcher. An answer counts
+// before anybody can know it.
 func gentle(t *testing.T, log []receiver.Request, dispatchers int) {
 	t.Helper()
 	var ends []time.Time
 	for _, r := range log {
-		if r.Status == 204 {
-			ends = append(ends, r.Finished)
-		}
+		ends = append(ends, r.Over)
 	}
 	slices.SortFunc(ends, time.Time.Compare)
 	answered := 0
@@ -80,7 +82,7 @@ func gentle(t *testing.T, log []receiver.Request, dispatchers int) {
 		for answered < len(ends) && ends[answered].Before(r.Arrived) {
 			answered++
 		}
-		if underWay := i + 1 - answered; answered < 32 && underWay > 2*(answered+dispatchers) {
+		if underWay := i + 1 - answered; answered < 32 && underWay > answered+dispatchers {
 			t.Errorf("%d were under way when %d had been answered", underWay, answered)
 			return
 		}
@@ -126,6 +128,7 @@ func TestMassRejection(t *testing.T) {
 	d := serve(t, server.URL(), routes(route(q, "reject: [400]", "concurrency: 4", "breaker: {consecutive: 20, pause: 4s}")))
 	paused := `dispatcher_route_paused{cause="rejections",queue="` + q.Name + `"}`
 	fleet.AwaitTrue(t, fleet.Patience, "the guard stops the route", func() bool { return d.Metric(t, paused) == 1 })
+	q.Receiver.SetScript(nil) // the deploy is taken back
 	fleet.AwaitTrue(t, fleet.Patience, "nothing is under way", func() bool { return q.Depth(t).InFlight == 0 })
 	dead := len(q.Dead(t))
 	t.Logf("%d of %d tasks were buried", dead, tasks)
@@ -136,7 +139,6 @@ func TestMassRejection(t *testing.T) {
 	if int(buried) != dead {
 		t.Errorf("%v counted as rejected, %d are dead", buried, dead)
 	}
-	q.Receiver.SetScript(nil) // the deploy is taken back
 	q.AwaitDrained(t)
 	if got := d.Metric(t, paused); got != 0 {
 		t.Errorf("%s %v, want 0", paused, got)

@@ -134,7 +134,7 @@ func (x *exchange) write() (keep bool) {
 func (x *exchange) over() {
 	if !x.isOver {
 		x.isOver = true
-		x.receiver.journal.over()
+		x.receiver.journal.over(x.record)
 	}
 }
 

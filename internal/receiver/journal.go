@@ -25,6 +25,7 @@ type Request struct {
 	Size     int64  // bytes read
 	Body     []byte // the first Config.KeepBody bytes
 
+	Over     time.Time // from then on the client may know the end; zero before
 	Status   int       // answered; 0 when no status line was sent
 	Sent     bool      // the whole answer went to the kernel, the client being there
 	Finished time.Time // no more is done about it; zero before
@@ -111,8 +112,11 @@ func (j *journal) answering(r *Request, status int) {
 
 // over is called before the bytes that let a client know the end of its request: from then on it may send the next
 // one, which must not count as a second in flight.
-func (j *journal) over() {
-	j.update(func() { j.inFlight-- })
+func (j *journal) over(r *Request) {
+	j.update(func() {
+		j.inFlight--
+		r.Over = time.Now()
+	})
 }
 
 // finish is the last change to r.

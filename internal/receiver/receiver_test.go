@@ -129,10 +129,11 @@ func TestAnswersAndLog(t *testing.T) {
 			t.Errorf("count %d, dropped %d, log of %d, want 4, 0, 4", s.Count(), s.Dropped(), len(s.Log()))
 		}
 		first := s.ByTask("A")[0]
-		if first.Header.Get("X-Mine") != "yes" || first.Arrived.IsZero() || first.Finished.Before(first.Arrived) {
+		if first.Header.Get("X-Mine") != "yes" || first.Arrived.IsZero() || first.Over.Before(first.Arrived) ||
+			first.Finished.Before(first.Over) {
 			t.Errorf("first request %+v", first)
 		}
-		first.Header, first.Arrived, first.Finished = nil, time.Time{}, time.Time{}
+		first.Header, first.Arrived, first.Over, first.Finished = nil, time.Time{}, time.Time{}, time.Time{}
 		want := receiver.Request{
 			Seq: 1, Conn: 1, Proto: proto, Method: "PUT", Host: s.Addr(), Path: "/hook", Query: "x=1", TaskID: "A",
 			BodyRead: true, SHA256: sha("payload"), Size: 7, Body: []byte("pay"), Status: 500, Sent: true,
