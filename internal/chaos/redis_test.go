@@ -228,11 +228,11 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	}
 	q := fleet.NewQueue(t, server, receiver.Config{})
 	d := fleet.StartDispatcher(t, server.URL(), fleet.Routes(q))
+	d.Stop(t)
 	warned := d.Logged("redis configuration")
 	if len(warned) != 1 || warned[0]["level"] != "WARN" || !strings.Contains(fmt.Sprint(warned[0]["warning"]), "allkeys-lru") {
 		t.Errorf("warnings %v, want one of the policy", warned)
 	}
-	d.Stop(t)
 	q.Law(t)
 }
 

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -162,6 +163,8 @@ func TestFrozenDispatcher(t *testing.T) {
 		}
 		return receiver.Status(204)
 	}})
+	accept := sync.OnceFunc(func() { close(answer) })
+	t.Cleanup(accept) // else its receiver would wait for it
 	frozen := fleet.StartDispatcher(t, server.URL(), fleet.Routes(q), beats, "CONCURRENCY=8", "TIMEOUT=10m")
 	q.PushN(t, tasks)
 	q.AwaitInFlight(t, tasks)
@@ -173,7 +176,7 @@ func TestFrozenDispatcher(t *testing.T) {
 		t.Fatalf("%d tasks were in flight, want %d", len(lost), tasks)
 	}
 	q.AwaitDrained(t)
-	close(answer) // the receiver accepts what the frozen one had sent
+	accept() // the receiver accepts what the frozen one had sent
 	frozen.Resume(t)
 	late := func() float64 { return frozen.Metric(t, `dispatcher_leases_lost_total{queue="`+q.Name+`"}`) }
 	fleet.AwaitTrue(t, fleet.Patience, "all late settlements refused", func() bool { return late() == tasks })

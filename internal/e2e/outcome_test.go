@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -219,10 +220,12 @@ func TestThrottledTasksAreNotCharged(t *testing.T) {
 		wait = 30 * time.Second
 	}
 	server := redistest.Shared(t)
-	opens := time.Now().Add(wait)
+	var first sync.Once
+	var opens time.Time
 	q := fleet.NewQueue(t, server, receiver.Config{Script: func(r receiver.Request) receiver.Answer {
+		first.Do(func() { opens = r.Arrived.Add(wait) })
 		switch {
-		case time.Now().After(opens):
+		case r.Arrived.After(opens):
 			return receiver.Status(204)
 		case r.Seq%2 == 0:
 			return receiver.Status(429).With("Retry-After", "1")
@@ -267,17 +270,22 @@ func TestSlowReceiver(t *testing.T) {
 	q.Law(t)
 }
 
-// closedPort is the address of a port that nobody listens on.
+// closedPort is the address of a port that nobody listens on, and that nobody else gets before t ends.
 func closedPort(t *testing.T) string {
 	t.Helper()
-	var lc net.ListenConfig
-	ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := ln.Addr().String()
-	if err := ln.Close(); err != nil {
+	syscall.CloseOnExec(fd)
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
-	return addr
+	addr, err := syscall.Getsockname(fd)
+	at, ok := addr.(*syscall.SockaddrInet4)
+	if err != nil || !ok {
+		t.Fatalf("address of a socket: %v, %v", addr, err)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
 }

@@ -118,9 +118,9 @@ func TestLostLease(t *testing.T) {
 	if got := q.Receiver.Count(); got != 10 {
 		t.Errorf("%d requests, want 10", got)
 	}
+	d.Stop(t)
 	if len(d.Logged("adopted tasks of a lost lease")) == 0 {
 		t.Error("nothing was adopted: the test shows nothing")
 	}
-	d.Stop(t)
 	q.Law(t)
 }

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"net"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,16 +19,19 @@ func TestRouteRemoved(t *testing.T) {
 	t.Parallel()
 	const slots, waiting = 12, 200
 	server := redistest.Shared(t)
+	removed := make(chan struct{})
 	gone := fleet.NewQueue(t, server, receiver.Config{Script: func(r receiver.Request) receiver.Answer {
-		switch r.Seq % 3 {
-		case 0:
+		if r.Seq%3 == 0 {
 			return receiver.Never()
-		case 1:
-			return receiver.Status(204).After(8 * time.Second)
-		default:
-			return receiver.Status(500).After(8 * time.Second)
 		}
+		<-removed
+		if r.Seq%3 == 1 {
+			return receiver.Status(204)
+		}
+		return receiver.Status(500)
 	}})
+	answer := sync.OnceFunc(func() { close(removed) })
+	t.Cleanup(answer) // else its receiver would wait for it
 	stays := fleet.NewQueue(t, server, receiver.Config{})
 	path := write(t, "routes.yaml", routes(route(gone, "concurrency: 12", "timeout: 10m"), route(stays)))
 	d := fleet.StartDispatcher(t, server.URL(), "", "ROUTES_FILE="+path, "SHUTDOWN_GRACE=10s")
@@ -36,6 +40,7 @@ func TestRouteRemoved(t *testing.T) {
 
 	replace(t, path, routes(route(stays)))
 	fleet.AwaitTrue(t, fleet.Patience, "file applied", func() bool { return len(d.Logged("routes file applied")) == 1 })
+	answer()
 	fleet.AwaitTrue(t, fleet.Patience, "the route has let go", func() bool { return gone.Depth(t).Dispatchers == 0 })
 	before := gone.Receiver.Count()
 	if before != slots {

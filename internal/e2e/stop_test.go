@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,15 +16,25 @@ func TestSIGTERMUnderLoad(t *testing.T) {
 	t.Parallel()
 	const tasks = 3000
 	server := redistest.Shared(t)
-	q := fleet.NewQueue(t, server, receiver.Config{Script: receiver.Always(receiver.Status(204).After(10 * time.Millisecond))})
+	stopping := make(chan struct{})
+	q := fleet.NewQueue(t, server, receiver.Config{Script: func(r receiver.Request) receiver.Answer {
+		if r.Seq > tasks/2 {
+			<-stopping
+		}
+		return receiver.Status(204).After(10 * time.Millisecond)
+	}})
+	answer := sync.OnceFunc(func() { close(stopping) })
+	t.Cleanup(answer) // else its receiver would wait for it
 	q.PushN(t, tasks)
 	d := fleet.StartDispatcher(t, server.URL(), fleet.Routes(q))
 	q.AwaitRequests(t, tasks/10)
-	d.Stop(t)
-	delivered := q.Receiver.Count()
-	if delivered == tasks {
-		t.Fatal("all were delivered before it stopped: the test shows nothing")
+	d.Terminate(t)
+	fleet.AwaitTrue(t, fleet.Patience, "draining", func() bool { return d.Ready(t) != 200 })
+	answer()
+	if code := d.Wait(t); code != 0 {
+		t.Errorf("exit code %d after SIGTERM, want 0", code)
 	}
+	delivered := q.Receiver.Count()
 	if depth := q.Depth(t); depth.InFlight != 0 || depth.Dispatchers != 0 || depth.Ready != tasks-delivered {
 		t.Errorf("depths after SIGTERM %+v, want %d ready", depth, tasks-delivered)
 	}
