@@ -28,7 +28,8 @@ var taskID = regexp.MustCompile(`^[!-~]{1,128}$`)
 
 // EnqueueOptions says what a new task has besides its payload. The zero value is fine.
 type EnqueueOptions struct {
-	// ID names the task: 1 to 128 visible ASCII characters; empty = a new one is made.
+	// ID names the task: 1 to 128 visible ASCII characters; empty = a new one is made. A route that signs its requests
+	// buries a task with a full stop in its id, as Standard Webhooks does not allow it there.
 	ID string
 	// Delay is how long the task waits before it is due, in whole milliseconds.
 	Delay time.Duration

@@ -75,7 +75,9 @@ func (tg *Target) header(ctx context.Context, t *task.Task) (http.Header, error)
 	}
 	addTrace(h, meta)
 	if len(tg.cfg.Secrets) > 0 {
-		sign(h, tg.cfg.Secrets, t.ID(), tg.cfg.Now(), t.Bytes())
+		if err := sign(h, tg.cfg.Secrets, t.ID(), tg.cfg.Now(), t.Bytes()); err != nil {
+			return nil, err
+		}
 	}
 	if tg.cfg.Compat == CompatSqsd {
 		addSqsd(h, t)

@@ -116,6 +116,21 @@ func TestSignatureAfterALongBackoff(t *testing.T) {
 	}
 }
 
+// TestIDsWithAFullStopAreNotSigned has an id that says in part when, and what, the signature would be good for as well.
+func TestIDsWithAFullStopAreNotSigned(t *testing.T) {
+	url, requests := record(t, always(204))
+	tk := task.From(task.Spec{ID: `a.1614265330.{"pay":1}`, Payload: []byte(`{"pay":2}`), Context: t.Context()})
+	got := deliver(t, newTarget(t, webhook.Config{URL: url, Secrets: parseSecrets(t, secretA)}), tk)
+	wantReason(t, got, delivery.Unsendable)
+	if len(requests) > 0 {
+		t.Errorf("sent with %q", (<-requests).header.Get("webhook-signature"))
+	}
+	wantReason(t, deliver(t, newTarget(t, webhook.Config{URL: url}), tk), delivery.OK)
+	if id := (<-requests).header.Get("dispatch-task-id"); id != tk.ID() {
+		t.Errorf("unsigned, its id is %q", id)
+	}
+}
+
 func TestUnsignedWithoutASecret(t *testing.T) {
 	url, requests := record(t, always(204))
 	wantReason(t, deliver(t, newTarget(t, webhook.Config{URL: url}), newTask("", task.Meta{})), delivery.OK)

@@ -90,7 +90,7 @@ With --json each task is a line, {"line","id","queue","due"}.`,
 	f.StringArrayVar(&headers, "header", nil, "a header to send with the task, as `NAME=VALUE`; may be repeated")
 	f.StringVar(&options.ContentType, "content-type", "", "the payload's `type`, in place of the route's")
 	f.DurationVar(&options.Delay, "delay", 0, "how long the task waits before it is due, such as 5m")
-	f.StringVar(&options.ID, "id", "", "the task's id, 1 to 128 visible ASCII characters (default one is made)")
+	f.StringVar(&options.ID, "id", "", "the task's id, 1 to 128 visible ASCII characters, without a full stop where requests are signed (default one is made)")
 	f.StringVar(&options.DedupKey, "dedup-key", "", "add nothing while a task with this `key` was added less than --dedup-ttl ago")
 	f.DurationVar(&options.DedupTTL, "dedup-ttl", 0, "how long --dedup-key is remembered, such as 1h")
 	f.IntVar(&options.MaxAttempts, "max-attempts", 0, "attempts before the task is dead-lettered (default the route's)")
