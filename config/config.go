@@ -3,7 +3,8 @@
 // is wrong with it. It opens no connection; the files that a *_FILE variable names are read here.
 //
 // Beside main it is the one package that reads the environment: envconfig looks variables up in the process and takes
-// no other source. So LoadDispatcher and LoadJanitor have no parameter, read everything once, and tests use t.Setenv.
+// no other source. So LoadDispatcher, LoadJanitor and LoadAdminAddr have no parameter, read everything once, and
+// tests use t.Setenv.
 //
 // A new setting is a field with its tags in env.go, a field here, and the line in env.go that checks and shows it.
 package config
@@ -100,6 +101,18 @@ func LoadDispatcher() (Dispatcher, error) {
 	}
 	d.Warnings, d.Settings = c.warnings, c.settings
 	return d, nil
+}
+
+// LoadAdminAddr reads DISPATCHER_ADMIN_ADDR alone. Whoever asks a dispatcher that runs how it is must get an answer also
+// when another could not start: when its routes file was replaced by a bad one, say, which it refused.
+func LoadAdminAddr() (string, error) {
+	var env dispatcherEnv
+	c, err := read(dispatcherPrefix, "`dispatcher help environment`", &env)
+	if err != nil {
+		return "", err
+	}
+	c.problems = nil // unknown names
+	return c.address("ADMIN_ADDR", env.AdminAddr), c.err()
 }
 
 // LoadJanitor reads the JANITOR_ variables of the process. When any of them is wrong or unknown, the error is an

@@ -13,16 +13,17 @@ func newHealth() *cobra.Command {
 		Short: "Ask the dispatcher on this host whether it lives",
 		Long: `Ask the dispatcher that listens on DISPATCHER_ADMIN_ADDR of this host whether its
 loops go on: exit status 0 when they do, and when that address is empty. It is meant
-for a container's health check, and does not ask whether Redis is there.`,
+for a container's health check, and asks neither whether Redis is there nor whether
+the routes file and other settings are good.`,
 		Example: `  dispatcher health
   HEALTHCHECK CMD ["dispatcher", "health"]`,
 		GroupID: groupServe, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := config.LoadDispatcher()
+			addr, err := config.LoadAdminAddr()
 			if err != nil {
 				return err
 			}
-			return admin.Check(cmd.Context(), cfg.AdminAddr)
+			return admin.Check(cmd.Context(), addr)
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -99,9 +100,17 @@ func TestHealth(t *testing.T) {
 	defer server.Close()
 	environment(t, "redis://"+nobody(t), "ADMIN_ADDR="+server.Listener.Addr().String())
 	ok(t, call(t, "health"))
+	// What a dispatcher that runs does not stumble over must not have its container restarted: it would not start again.
+	gone := filepath.Join(t.TempDir(), "gone")
+	environment(t, "redis://"+nobody(t), "ADMIN_ADDR="+server.Listener.Addr().String(), "ROUTES_FILE="+gone, "SIGNING_SECRET_FILE="+gone)
+	ok(t, call(t, "health"))
 	status = http.StatusServiceUnavailable
 	fails(t, call(t, "health"), exitFailure, "check health: 503: stuck: heartbeat")
 	server.Close()
 	fails(t, call(t, "health"), exitFailure, "connection refused")
 	fails(t, call(t, "health", "now"), exitUsage, `unexpected argument "now"`)
+	environment(t, "redis://"+nobody(t), "ADMIN_ADDR=8080")
+	if got := call(t, "health"); got.code != exitUsage || !strings.HasPrefix(got.err, `DISPATCHER_ADMIN_ADDR: "8080" is not an address`) {
+		t.Errorf("%+v", got)
+	}
 }
