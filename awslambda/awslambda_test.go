@@ -388,7 +388,8 @@ func TestConnectionsAreUsedAgainAndThenClosed(t *testing.T) {
 	for range slots {
 		<-done
 	}
-	if got := s.Accepted(); got > 2*slots {
+	// Some of net/http's connections are not kept when the processors are busy.
+	if got := s.Accepted(); got > slots+len(s.Calls())/10 {
 		t.Errorf("%d connections for %d calls at concurrency %d", got, len(s.Calls()), slots)
 	}
 	// Idle ones are closed from here, before a gateway on the way forgets them.

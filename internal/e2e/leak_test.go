@@ -88,6 +88,10 @@ func TestRefusedPortWithoutBreaker(t *testing.T) {
 	q.Law(t)
 }
 
+// spare is how many of so many requests may find that a connection is not kept: net/http gives one up whose answer came
+// while the writing of its request had not been noticed for 50 ms, which happens when the processors are busy.
+func spare[N int | int64](requests N) N { return requests / 10 }
+
 func TestConnectionsAreAsManyAsSlots(t *testing.T) {
 	t.Parallel()
 	const slots = 64
@@ -98,7 +102,7 @@ func TestConnectionsAreAsManyAsSlots(t *testing.T) {
 	d := fleet.StartDispatcher(t, server.URL(), fleet.Routes(q), "CONCURRENCY=64")
 	q.AwaitDrained(t)
 	d.Stop(t)
-	if got := q.Receiver.Connections(); got.Accepted > slots*3/2 {
+	if got := q.Receiver.Connections(); got.Accepted > slots+spare(int64(tasks)) {
 		t.Errorf("%d connections for %d tasks at concurrency %d", got.Accepted, tasks, slots)
 	}
 	q.Law(t)
@@ -121,7 +125,7 @@ func TestFailuresKeepTheirConnections(t *testing.T) {
 	q.AwaitDrained(t)
 	before.flat(t, usageOf(t, d), slots)
 	d.Stop(t)
-	if got := q.Receiver.Connections(); got.Accepted > 3*slots {
+	if got := q.Receiver.Connections(); got.Accepted > 2*slots+spare(q.Receiver.Count()) {
 		t.Errorf("%d connections for %d requests at concurrency %d", got.Accepted, q.Receiver.Count(), slots)
 	}
 	q.Law(t)

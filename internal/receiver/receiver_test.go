@@ -399,8 +399,9 @@ func TestPeakInFlight(t *testing.T) {
 	if now, peak := s.InFlight(); now != 0 || peak < 1 || peak > width {
 		t.Errorf("in flight %d, peak %d, want 0 and 1 to %d", now, peak, width)
 	}
-	if got := s.Connections(); got.Accepted > width || got.Peak > width || got.Accepted < 1 {
-		t.Errorf("connections %+v, want 1 to %d", got, width)
+	// That of connections is not its bound: one that it gives up may still be open here when its successor comes.
+	if got := s.Connections(); got.Peak < 1 || int64(got.Peak) > got.Accepted || got.Open > got.Peak {
+		t.Errorf("connections %+v, want no more open than at the peak, and no more then than all", got)
 	}
 }
 
