@@ -373,6 +373,29 @@ func TestAbandonAllCompletesWhatWasDelivered(t *testing.T) {
 	b.equal("places", b.places().Of(), map[string][]string{open.ID(): {"delayed"}})
 }
 
+// TestAbandonAllCompletesWhatIsBeingCompleted stops while a completion is on its way: whichever of the two Redis carries
+// out first, the task is not given back.
+func TestAbandonAllCompletesWhatIsBeingCompleted(t *testing.T) {
+	t.Parallel()
+	b, l, w := live(t, Config{})
+	done, open := b.leased(l, "done"), b.leased(l, "open")
+	b.delivered(took{ID: done.ID(), Payload: "done"})
+	answer := w.hold(completeScript)
+	completed, abandoned := make(chan error, 1), make(chan error, 1)
+	go func() { completed <- l.Complete(b.ctx, done) }()
+	b.eventually("a completion on its way", func() bool { return w.calls(completeScript) == 1 })
+	go func() { abandoned <- l.AbandonAll(b.ctx) }()
+	b.eventually("another one", func() bool { return w.calls(completeScript) == 2 })
+	answer()
+	b.ends("both", func() {
+		if err := errors.Join(<-completed, <-abandoned); err != nil {
+			b.Error(err)
+		}
+	})
+	b.equal("out", l.Out(), 0)
+	b.equal("places", b.places().Of(), map[string][]string{open.ID(): {"delayed"}})
+}
+
 func TestAbandonAllReleasesUncharged(t *testing.T) {
 	t.Parallel()
 	b, l, _ := live(t, Config{})

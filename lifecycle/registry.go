@@ -18,6 +18,7 @@ type registry struct {
 	mu      sync.Mutex
 	entries map[string]entry // by task id
 	bytes   int              // of their payloads
+	closing map[claim]bool   // leases that AbandonAll completes, beside their own Complete
 	changed chan struct{}    // closed and renewed when an entry goes
 }
 
@@ -25,14 +26,17 @@ type registry struct {
 type entry struct {
 	task  *task.Task
 	token string // of its lease
-	done  bool   // it was delivered, and Redis could not be told so far
+	done  bool   // it was delivered, and Redis has not answered so far
 }
 
 // claim names one lease of a task.
 type claim struct{ id, token string }
 
 func newRegistry(slots, most int) *registry {
-	return &registry{slots: slots, most: most, entries: make(map[string]entry), changed: make(chan struct{})}
+	return &registry{
+		slots: slots, most: most,
+		entries: make(map[string]entry), closing: make(map[claim]bool), changed: make(chan struct{}),
+	}
 }
 
 func (r *registry) add(t *task.Task, token string) {
@@ -82,13 +86,22 @@ func (r *registry) delivered(l claim) {
 	}
 }
 
-// tasks answers those that are out, and apart from them the leases whose tasks were delivered.
+// completed says that AbandonAll completes this lease or has done so: then Redis need not know it any more.
+func (r *registry) completed(l claim) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closing[l]
+}
+
+// tasks answers those that are out, and apart from them the leases whose tasks were delivered: the caller completes them.
 func (r *registry) tasks() (open []*task.Task, done []claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, e := range r.entries {
 		if e.done {
-			done = append(done, claim{id, e.token})
+			l := claim{id, e.token}
+			r.closing[l] = true
+			done = append(done, l)
 		} else {
 			open = append(open, e.task)
 		}

@@ -15,15 +15,14 @@ import (
 // outcome is not delivered again. task.ErrNotFound when the lease is lost.
 func (l *DefaultLifecycle) Complete(ctx context.Context, t *task.Task) error {
 	return l.settle(ctx, "complete", t, func(ctx context.Context, id, token string) (bool, error) {
+		lease := claim{id, token}
+		l.out.delivered(lease) // before the try: a stop must not give back what is being completed
 		ours, err := l.batch.try(ctx, id, token)
-		if err != nil {
-			l.out.delivered(claim{id, token})
-		}
-		return ours, err
+		return ours || err == nil && l.out.completed(lease), err
 	})
 }
 
-// completeAll has Redis forget these tasks, whose own Complete waits for it to come back. It tries until ctx ends.
+// completeAll has Redis forget these tasks, whose own Complete has no answer yet. It tries until ctx ends.
 func (l *DefaultLifecycle) completeAll(ctx context.Context, leases []claim) error {
 	for part := range slices.Chunk(leases, maxBatch) {
 		items := make([]*item, len(part))
