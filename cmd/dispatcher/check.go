@@ -114,8 +114,8 @@ func (r *reading) add(level, subject, text string) {
 	r.findings = append(r.findings, finding{level, subject, strings.ReplaceAll(text, "\n", "; ")})
 }
 
-// checkConfiguration reads the environment and the routes, and answers what looks at what they name; nil when there is no
-// use in that.
+// checkConfiguration reads the environment and the routes. It also returns a function that looks at what they name, nil
+// when that would be of no use.
 func checkConfiguration(ctx context.Context) (reading, func(context.Context) []finding) {
 	var r reading
 	cfg, err := config.LoadDispatcher()
@@ -165,8 +165,8 @@ func tryRoute(ctx context.Context, rdb redis.UniversalClient, r config.Route) er
 	return unusable
 }
 
-// meetRedis asks Redis as a dispatcher does at its start, and reads each queue's keys. Without a queue it can't be asked
-// what is allowed.
+// meetRedis checks Redis as a dispatcher does at its start, and reads each queue's keys. Without a queue permissions
+// cannot be checked.
 func meetRedis(ctx context.Context, rdb redis.UniversalClient, routes []config.Route) []finding {
 	says, err := "answers", error(nil)
 	if len(routes) == 0 {
@@ -197,7 +197,7 @@ func meetRedis(ctx context.Context, rdb redis.UniversalClient, routes []config.R
 	})...)
 }
 
-// resolve looks the endpoints' hosts up, which are not connected to, and asks Lambda for the functions.
+// resolve looks the endpoints' hosts up, without connecting to them, and asks Lambda for the functions.
 func resolve(ctx context.Context, routes []config.Route) []finding {
 	return each(routes, func(r config.Route) []finding {
 		if r.Target.URL == nil {
@@ -232,7 +232,7 @@ func dryRun(ctx context.Context, r config.Route) []finding {
 	return []finding{{levelOK, r.Queue, tg.String() + " may be invoked"}}
 }
 
-// proxyOf is the proxy that asks for the endpoint's address in our place; nil = none. Its URL is good: the route was
+// proxyOf is the proxy that would resolve the endpoint's host for us; nil = none. Its URL is valid, since the route was
 // tried.
 func proxyOf(r config.Route) *url.URL {
 	if own := string(r.HTTP.Proxy); own != "" {
@@ -243,7 +243,7 @@ func proxyOf(r config.Route) *url.URL {
 	return proxy
 }
 
-// each looks at many routes at once and answers in their order.
+// each looks at many routes at once and returns the findings in their order.
 func each(routes []config.Route, look func(config.Route) []finding) []finding {
 	found := make([][]finding, len(routes))
 	var group errgroup.Group

@@ -17,7 +17,7 @@ import (
 const (
 	// parallel bounds the queues that a verb asks about at a time.
 	parallel = 16
-	// completeFor bounds what a shell waits for, after the Tab key.
+	// completeFor bounds how long a shell waits after the Tab key.
 	completeFor = 2 * time.Second
 )
 
@@ -28,7 +28,7 @@ type client struct {
 	cfg config.Dispatcher
 }
 
-// open reads the environment. It makes no connection, so that what is wrong with arguments is told first.
+// open reads the environment. It makes no connection, so that mistakes in arguments show first.
 func open() (client, error) {
 	cfg, err := config.LoadDispatcher()
 	if err != nil {
@@ -55,7 +55,7 @@ func onQueue(
 	})
 }
 
-// onQueues opens these queues for do, once Redis answers. A name that cannot be used is told before.
+// onQueues opens these queues for do, once Redis answers. A name that cannot be used shows before that.
 func onQueues(
 	ctx context.Context, names []string, do func(context.Context, client, []*lifecycle.Queue) error,
 ) error {
@@ -98,15 +98,15 @@ func (c client) orKnown(ctx context.Context, named []string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// warnUnknown says so when no dispatcher ever served the queue: its name may be mistyped. When Redis doesn't tell,
-// nothing is said.
+// warnUnknown warns when no dispatcher ever served the queue, since its name may be mistyped. When Redis cannot be
+// asked it says nothing.
 func (c client) warnUnknown(ctx context.Context, std stdio, queue string) {
 	if known, err := c.known(ctx); err == nil && !slices.Contains(known, queue) {
 		fmt.Fprintf(std.err, "dispatcher: no dispatcher ever served a queue named %s\n", queue)
 	}
 }
 
-// args returns an argument check whose errors are the user's.
+// args makes an argument check's errors errors of usage.
 func args(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, given []string) error {
 		if err := check(cmd, given); err != nil {
@@ -116,7 +116,7 @@ func args(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	}
 }
 
-// completeQueue offers the known queues for the first argument. Whatever goes wrong, it offers none.
+// completeQueue offers the known queues for the first argument, and none when anything goes wrong.
 func completeQueue(cmd *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(given) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -12,10 +12,10 @@ import (
 	"github.com/queuehook/queuehook/lifecycle"
 )
 
-// maxPage is the most that one call of Dead answers.
+// maxPage is how many letters one call of Queue.Dead returns at most.
 const maxPage = 1000
 
-// deadLetter is one as JSON shows it in lists.
+// deadLetter is a dead letter as JSON shows it in lists.
 type deadLetter struct {
 	ID       string `json:"id"`
 	DiedAt   string `json:"died_at"`
@@ -91,7 +91,7 @@ type deadPage struct {
 	Next  string       `json:"next"`
 }
 
-// list returns up to limit letters of a reason, 0 being any, and where to go on; empty at the end.
+// list returns up to limit letters with a reason, 0 being any, and the cursor with which to go on, empty at the end.
 func list(
 	ctx context.Context, q *lifecycle.Queue, cursor string, limit int, only delivery.Reason,
 ) (letters []deadLetter, next string, err error) {
@@ -144,7 +144,7 @@ func addReasonFlag(cmd *cobra.Command, reason *string) {
 	_ = cmd.RegisterFlagCompletionFunc("reason", cobra.FixedCompletions(reasons(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// reasons lists what a dead letter may have died of.
+// reasons lists the reasons that dead letters can have.
 func reasons() []string {
 	var all []string
 	for _, r := range delivery.Reasons() {
@@ -155,7 +155,7 @@ func reasons() []string {
 	return all
 }
 
-// parseReason returns 0 for no reason.
+// parseReason reads a reason; an empty label is 0, any reason.
 func parseReason(label string) (delivery.Reason, error) {
 	if label == "" {
 		return 0, nil

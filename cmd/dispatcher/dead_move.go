@@ -14,12 +14,12 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// move is what takes dead letters away: redrive or purge.
+// move is a verb that takes dead letters away: redrive or purge.
 type move struct {
 	verb, done  string
 	short, long string
 	act         func(*lifecycle.Queue, context.Context, ...string) (int, error)
-	// hollow says that letters without a payload go too.
+	// hollow says that letters without a payload are taken too.
 	hollow bool
 }
 
@@ -89,7 +89,7 @@ there is --yes.`,
 	return cmd
 }
 
-// check refuses what leaves open which letters are meant.
+// check refuses flags that leave open which letters are meant.
 func (s selection) check(aged bool) error {
 	filtered := s.reason != 0 || aged
 	switch {
@@ -161,7 +161,7 @@ func (m move) run(
 	return err
 }
 
-// each moves the letters with these ids, and names those that it could not move.
+// each moves the letters with these ids, and its error names those that it could not move.
 func (m move) each(ctx context.Context, q *lifecycle.Queue, ids []string, std stdio) (done int, err error) {
 	bar := newProgress(std, int64(len(ids)), m.verb)
 	defer bar.end()
@@ -194,8 +194,8 @@ func (m move) each(ctx context.Context, q *lifecycle.Queue, ids []string, std st
 	return done, err
 }
 
-// matching moves the letters that were dead when it began and meet the selection, page by page. It also answers how many
-// it left because their payload is gone.
+// matching moves the letters that were dead when it began and meet the selection, page by page. It also returns how
+// many it left alone because their payload is gone.
 func (m move) matching(
 	ctx context.Context, c client, q *lifecycle.Queue, chosen selection, bar *progress,
 ) (done, hollow int, err error) {
@@ -204,7 +204,8 @@ func (m move) matching(
 	if err != nil {
 		return 0, 0, fmt.Errorf("%s: %w", m.verb, err)
 	}
-	// Letters come in the order of their deaths. What is redriven may die again meanwhile, and would be met for ever.
+	// Letters come in the order of their deaths. A redriven task may die again meanwhile, and without this bound would
+	// be met again and again.
 	last := began.Add(-chosen.olderThan)
 	for cursor := ""; ; {
 		page, next, err := q.Dead(ctx, cursor, maxPage)

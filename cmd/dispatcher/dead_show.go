@@ -20,7 +20,8 @@ import (
 	"github.com/queuehook/queuehook/task"
 )
 
-// deadTask is a whole dead letter as JSON shows it. It has one of the two payloads, or none when that is gone.
+// deadTask is a whole dead letter as JSON shows it. It has one of the two payload members, or none when the payload is
+// gone.
 type deadTask struct {
 	deadLetter
 
@@ -129,7 +130,7 @@ func printLetter(w io.Writer, queue string, d lifecycle.DeadLetter, payload []by
 	return err
 }
 
-// readable is the payload where it does nothing to a terminal, else a dump of it.
+// readable is the payload if it is harmless to a terminal, else a hex dump.
 func readable(payload []byte) string {
 	harmless := func(r rune) bool { return unicode.IsPrint(r) || r == '\n' || r == '\t' }
 	if utf8.Valid(payload) && !strings.ContainsFunc(string(payload), func(r rune) bool { return !harmless(r) }) {

@@ -14,7 +14,7 @@ import (
 	"github.com/queuehook/queuehook/internal/dev"
 )
 
-// newDev shows the whole thing at work. What serves is serve, as in production.
+// newDev shows everything at work. The dispatcher is the one that serves in production.
 func newDev(halting context.Context, std stdio) *cobra.Command {
 	o := dev.Options{Out: std.out, Program: os.Args[0], Version: version}
 	var limit time.Duration
@@ -48,7 +48,7 @@ memory and gone when it ends.`,
 	return cmd
 }
 
-// within is ctx, ended after the limit too, if there is one.
+// within is ctx that also ends after the limit, if there is one.
 func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit == 0 {
 		return context.WithCancel(ctx)
@@ -56,7 +56,8 @@ func within(ctx context.Context, limit time.Duration) (context.Context, context.
 	return context.WithTimeout(ctx, limit)
 }
 
-// colored says whether colours may be written to out: it is a terminal, and nobody asks not to (https://no-color.org).
+// colored says whether colours may be written to out: it is a terminal, and NO_COLOR does not forbid it
+// (https://no-color.org).
 func colored(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	return ok && isTerminal(file) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"

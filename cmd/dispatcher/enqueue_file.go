@@ -45,7 +45,8 @@ func openTasks(std stdio, name string) (file tasksFile, done func(), err error) 
 	return file, func() { _ = f.Close() }, nil // nothing was written
 }
 
-// enqueueFile adds a task for each line until one is no JSON value or cannot be added, and tells how far it came.
+// enqueueFile adds a task for each line, until a line is not a JSON value or cannot be added, and says how many it
+// added.
 func enqueueFile(
 	ctx context.Context, std stdio, q *lifecycle.Queue, file tasksFile, options lifecycle.EnqueueOptions, asJSON bool,
 ) error {
@@ -98,7 +99,7 @@ func enqueueFile(
 	return errors.Join(failed, err)
 }
 
-// numbers names lines, those in a row by the first and the last.
+// numbers names lines by their numbers, runs of them by the first and the last.
 func numbers(lines []int) string {
 	noun := "line "
 	if len(lines) > 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/queuehook/queuehook/config"
 )
 
-// width is what a terminal shows at least.
+// width is that of the narrowest usual terminal.
 const width = 80
 
 // newEnvironment is a help topic.
@@ -33,7 +33,7 @@ func printVariables(w io.Writer, variables []config.Variable) {
 	}
 }
 
-// wrap breaks a text between words into lines of at most so many bytes, save for longer words.
+// wrap breaks a text between words into lines of at most that many bytes; a longer word has a line of its own.
 func wrap(text string, most int) []string {
 	var lines []string
 	line := ""

@@ -14,7 +14,7 @@ import (
 )
 
 // fleet is the routes that this process serves. They change as a whole or not at all, and without a gap: a route that
-// goes lets its attempts end while the one that comes in its place leases already.
+// is replaced lets its attempts end while its successor already leases.
 type fleet struct {
 	open    func(config.Route) (*route, error)
 	serving context.Context //nolint:containedctx // ends when the fleet is told to stop

@@ -16,7 +16,7 @@ type deepSwept struct {
 	Bodiless int      `json:"bodiless"` // tasks
 }
 
-// looks are those of the flags; what they do goes into swept.
+// looks are those that the flags ask for; what they find goes into swept.
 func (how sweeping) looks(q *lifecycle.Queue, swept *sweptQueue) []janitor.Look {
 	var looks []janitor.Look
 	if how.deep {

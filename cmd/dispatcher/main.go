@@ -71,7 +71,8 @@ func run(closing, halting context.Context, args []string, std stdio) int {
 	return exitFailure
 }
 
-// oneLine is an error, of which many may be joined. Of mistakes all are told, of other faults the first.
+// oneLine writes an error, which may join many, in one line: all mistakes of usage, but only the first few other
+// faults.
 func oneLine(err error) string {
 	const most = 5
 	lines := strings.Split(err.Error(), "\n")
@@ -81,7 +82,7 @@ func oneLine(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// usage marks an error in what the user typed or set.
+// usage marks an error as a mistake in what the user typed or set.
 type usage struct{ error }
 
 func (u usage) Unwrap() error { return u.error }

@@ -27,9 +27,9 @@ type chunk struct {
 	err      error // of the line after them; io.EOF at the end
 }
 
-// readChunks hands a file of one JSON value a line out, without blank lines, each line's bytes as they are but for the
-// newline. A line goes on at once when the next one is not there yet. The channel is closed after the chunk with an error,
-// or once ctx has ended.
+// readChunks reads a file of one JSON value a line, without blank lines. Each line's bytes stay as they are, without
+// the newline. When the next line is not there yet, the lines so far are handed out at once. The channel is closed
+// after the chunk with an error, or once ctx has ended.
 func readChunks(ctx context.Context, file io.Reader) <-chan chunk {
 	chunks := make(chan chunk)
 	// Nothing interrupts the reading of a pipe: after a signal it is left behind, and the process ends.
@@ -108,7 +108,7 @@ func (l *lineReader) ready() bool {
 	return bytes.IndexByte(there, '\n') >= 0
 }
 
-// checkJSON returns where a text ceases to be a JSON value, without the text.
+// checkJSON says where a text stops being a JSON value, without showing the text.
 func checkJSON(text []byte) error {
 	var value json.RawMessage
 	err := json.Unmarshal(text, &value)

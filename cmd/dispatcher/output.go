@@ -49,7 +49,7 @@ func (t table) print() error {
 	return nil
 }
 
-// clean is a text that does nothing to a terminal or a table: it comes from Redis, where anybody may have put it.
+// clean makes a text harmless to a terminal or a table: it comes from Redis, where anybody may have put it.
 func clean(s string) string {
 	if s == "" {
 		return "-"

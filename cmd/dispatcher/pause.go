@@ -29,7 +29,7 @@ func newResume(std stdio) *cobra.Command {
 	})
 }
 
-// leasing is a verb that switches it on or off.
+// leasing is a verb that switches the leasing from a queue on or off.
 type leasing struct {
 	verb        string
 	paused      bool // afterwards

@@ -53,8 +53,8 @@ dispatchers serve them.`,
 	return cmd
 }
 
-// depths reads all it can. A queue whose keys hold something else keeps no other from being listed; a Redis that went
-// away ends it.
+// depths reads all it can. A queue whose keys hold foreign values does not keep others from being listed; a Redis that
+// goes away ends it.
 func (c client) depths(ctx context.Context, names []string) ([]queueDepth, error) {
 	found := make([]*lifecycle.Depth, len(names))
 	errs := make([]error, len(names))

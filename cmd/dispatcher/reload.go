@@ -11,7 +11,7 @@ import (
 	"github.com/queuehook/queuehook/config"
 )
 
-// reloadEvery is how often the routes file, and the files that it names, are looked at without being told to.
+// reloadEvery is how often the routes file, and the files that it names, are looked at without a signal.
 const reloadEvery = 5 * time.Second
 
 // hangups catches SIGHUP until the process has exited. It means a reload, and is at no moment a reason to die: neither

@@ -77,7 +77,7 @@ It is configured by DISPATCHER_* environment variables, and so are all its verbs
 	return root
 }
 
-// newHelp is cobra's, but that a command that isn't there is an error.
+// newHelp is cobra's help, except that an unknown command is an error.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [command]", Short: "Help about any command", Example: "  dispatcher help dead redrive\n  dispatcher help environment",
@@ -106,7 +106,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// noArgs refuses arguments that no verb takes, which most often are misspelt verbs.
+// noArgs refuses arguments of a verb that takes none; most often they are misspelt verbs.
 func noArgs(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -121,7 +121,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usage{fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())}
 }
 
-// needVerb ends a command that is only there for its verbs.
+// needVerb is the error of a command that only groups verbs.
 func needVerb(cmd *cobra.Command, _ []string) error {
 	var verbs []string
 	for _, c := range cmd.Commands() {

@@ -15,10 +15,11 @@ import (
 	"github.com/queuehook/queuehook/redisconn"
 )
 
-// patience is how long a loop may take over one round beyond its interval: calls to Redis have their timeouts.
+// patience is how much longer than its interval a loop's round may take, since calls to Redis take up to their
+// timeouts.
 const patience = time.Minute
 
-// opener makes routes out of their configuration and what the process's routes share.
+// opener makes routes from their configuration and from what all routes of the process share.
 type opener struct {
 	cfg    config.Dispatcher
 	conn   redisconn.Conn

@@ -14,8 +14,8 @@ import (
 	"github.com/queuehook/queuehook/redisconn"
 )
 
-// roomForRoutes is for how many routes there are connections when a routes file may add some; those not in use cost
-// nothing.
+// roomForRoutes is for how many routes there is room in the connection pools when a routes file may add some. Unused
+// room costs nothing.
 const roomForRoutes = 1000
 
 // serve runs one dispatcher for each route until closing ends, and stops them at once when halting ends too. It wires
@@ -92,14 +92,15 @@ func queuesOf(routes []config.Route) []string {
 	return names
 }
 
-// warn logs what is accepted in the configuration although it may not be meant so.
+// warn logs what the configuration says and may not mean.
 func warn(ctx context.Context, log *slog.Logger, warnings []string) {
 	for _, warning := range warnings {
 		log.WarnContext(ctx, "configuration", "warning", warning)
 	}
 }
 
-// checkRedis returns what only people can put right. A Redis that is away comes back: that is worth a warning.
+// checkRedis returns an error for what only people can put right. A Redis that is away comes back, which is worth a
+// warning.
 func checkRedis(ctx context.Context, conn redisconn.Conn, queue string, log *slog.Logger) error {
 	err := redisconn.Check(ctx, conn.Commands, queue)
 	switch {

@@ -89,7 +89,7 @@ type sweepAnswer struct {
 	Errors []string     `json:"errors"`
 }
 
-// sweep sweeps all queues at once, so that it waits for their graces at once, as far as it can.
+// sweep sweeps all queues as far as it can, at the same time, so that their graces pass together.
 func (c client) sweep(ctx context.Context, names []string, how sweeping) ([]sweptQueue, []error) {
 	done := make([]sweptQueue, len(names))
 	errs := make([]error, len(names))

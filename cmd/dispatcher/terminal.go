@@ -13,7 +13,7 @@ import (
 // unseen is how long work may take before its progress is shown.
 const unseen = time.Second
 
-// confirm asks on the terminal, and takes everything but a yes for a no.
+// confirm asks on the terminal. Everything but a yes is a no.
 func confirm(ctx context.Context, std stdio, question string) (bool, error) {
 	fmt.Fprintf(std.err, "%s? [y/N] ", question)
 	typed := make(chan string, 1)
@@ -43,7 +43,7 @@ func newProgress(std stdio, total int64, verb string) *progress {
 	return startProgress(std, max(total, 1), verb, progressbar.OptionShowCount())
 }
 
-// newByteProgress counts bytes, of so many; -1 = nobody knows.
+// newByteProgress counts bytes; a total of -1 is unknown.
 func newByteProgress(std stdio, total int64, verb string) *progress {
 	if total == 0 {
 		total = 1

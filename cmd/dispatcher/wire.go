@@ -31,7 +31,7 @@ func newTarget(ctx context.Context, r config.Route) (target, error) {
 	return webhook.New(about)
 }
 
-// checkRoutes returns what a route asks for in vain, of all routes at once.
+// checkRoutes returns what routes ask for and cannot have, of all routes at once.
 func checkRoutes(ctx context.Context, routes []config.Route) error {
 	var faults []error
 	for _, r := range routes {
@@ -56,8 +56,8 @@ func function(r config.Route) awslambda.Config {
 	}
 }
 
-// slots is how many tasks of a route are out at once, how many bytes they have at most, 0 for no bound, and patience how
-// long one may be out: with batches, all are more than those of a call.
+// slots is how many tasks of a route may be out at once, how many bytes these may have (0 = no bound), and how long a
+// task may be out. With batches each of them is more than for one call.
 func slots(r config.Route) (tasks, bytes int, patience time.Duration) {
 	if r.Target.URL == nil {
 		f := function(r)

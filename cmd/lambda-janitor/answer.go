@@ -11,7 +11,7 @@ import (
 	"github.com/queuehook/queuehook/internal/sweepanswer"
 )
 
-// answer is what a run tells: on standard output, to whoever invoked the function, and in its log.
+// answer is what a run reports: on standard output, to whoever invoked the function, and in its log.
 type answer struct {
 	Queues []swept  `json:"queues"`
 	Errors []string `json:"errors"`
@@ -44,7 +44,7 @@ func collect(queues []swept) answer {
 	return a
 }
 
-// failed is the answer of a run that got to no queue.
+// failed is the answer of a run that did not get to any queue.
 func failed(err error) answer {
 	return answer{Queues: []swept{}, Errors: []string{err.Error()}}
 }

@@ -24,7 +24,7 @@ const (
 	reserve = 2 * time.Second
 	// measureFor bounds the reading of one queue's depths.
 	measureFor = 5 * time.Second
-	// parallel bounds the calls to Redis at a time. Queues that wait for a grace wait all at once.
+	// parallel bounds the calls to Redis at a time. Queues that wait for a grace wait all at the same time.
 	parallel = 8
 	// crashLimit is what dispatchers have unless told otherwise.
 	crashLimit = 5
@@ -68,8 +68,8 @@ func (s sweeper) sweep(ctx context.Context) answer {
 	return s.log(ctx, collect(queues))
 }
 
-// connect returns a Redis that has let us in. A password that was read for an earlier run may have been rotated since:
-// when Redis refuses it, it is read once more.
+// connect returns a client that Redis has let in. A password that was read for an earlier run may have been rotated
+// since: when Redis refuses it, it is read once more.
 func (s sweeper) connect(ctx context.Context) (redis.UniversalClient, error) {
 	if s.vault == nil {
 		return reach(ctx, s.cfg.Redis)
@@ -170,7 +170,7 @@ func (s sweeper) log(ctx context.Context, a answer) answer {
 	return a
 }
 
-// working returns the time for sweeping, which ends before ctx does.
+// working returns a context for the sweeping, which ends before ctx does.
 func working(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -186,7 +186,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// limited is a queue whose calls to Redis share a number of slots with those of the other queues.
+// limited is a queue whose calls to Redis share a limited number of slots with those of other queues.
 type limited struct {
 	slots    chan struct{}
 	detector *heartbeat.Detector

@@ -76,7 +76,7 @@ func (v *vault) fetch(ctx context.Context) (string, error) {
 	return aws.ToString(out.SecretString), nil
 }
 
-// explain says in the operator's words why a secret could not be read.
+// explain says in an operator's words why a secret could not be read.
 func explain(err error) error {
 	if answer, ok := errors.AsType[smithy.APIError](err); ok {
 		if answer.ErrorCode() == "AccessDeniedException" {
@@ -90,7 +90,7 @@ func explain(err error) error {
 	return err
 }
 
-// part returns the secret's text, or what it has under the key. No error shows any of it.
+// part returns the secret's text, or the value under the key in it. No error shows any of it.
 func (v *vault) part(text string) (config.Secret, error) {
 	if text == "" {
 		return "", errNoText

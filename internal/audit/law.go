@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Kind is what a violation breaks.
+// Kind is which part of the law a violation breaks.
 type Kind string
 
 // The kinds of violations.
@@ -45,7 +45,7 @@ type Answered struct {
 	Times int    // 2xx answers that it sent
 }
 
-// Trial is what a test knows beside Redis. The zero Trial claims nothing: then Check looks at Redis alone.
+// Trial is what a test knows besides what Redis holds. With the zero Trial, Check looks at Redis alone.
 type Trial struct {
 	// Pushed is how many tasks were handed over with each payload, by Sum; nil = not recorded.
 	Pushed map[string]int

@@ -59,7 +59,7 @@ func (p Places) Of() map[string][]string {
 	return places
 }
 
-// Waiting is how many tasks Redis holds that are not dead letters.
+// Waiting is how many tasks Redis holds, dead letters not counted.
 func (p Places) Waiting() int {
 	n := len(p.Source) + len(p.Landing) + len(p.Delayed)
 	for _, tasks := range p.InFlight {

@@ -9,7 +9,7 @@ import (
 	"github.com/queuehook/queuehook/internal/receiver"
 )
 
-// begin makes a fault happen. What cannot happen now, as freezing a dispatcher that is dead, does not count.
+// begin makes a fault happen. A fault that cannot happen now, such as freezing a dead dispatcher, does not count.
 func (tr *trial) begin(f Fault) {
 	var happens bool
 	switch f.Kind {
@@ -135,7 +135,7 @@ func (tr *trial) overRedis(f Fault) {
 	}
 }
 
-// script is what the receiver does meanwhile.
+// script is what the receiver does during a fault.
 func script(f Fault) receiver.Script {
 	bad := receiver.Share{Weight: 0.2 + 0.8*f.Draw}
 	switch f.Kind {
@@ -156,7 +156,7 @@ func script(f Fault) receiver.Script {
 	return receiver.Mix(seed, bad, receiver.Share{Weight: 1 - bad.Weight, Answer: receiver.Status(204)})
 }
 
-// heal ends whatever still is wrong, and returns when the queue is drained.
+// heal ends all faults that are not over, and returns when the queue is drained.
 func (tr *trial) heal() {
 	tr.queue.Receiver.SetScript(nil)
 	for i, s := range tr.slots {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Figures are what trials did and came to.
+// Figures count what trials did and what came of it.
 type Figures struct {
 	Trials    int
 	Faults    map[Kind]int
@@ -28,7 +28,7 @@ func (f *Figures) count(exit int) {
 	f.Runs[exit]++
 }
 
-// Add puts the figures of another trial to these.
+// Add adds the figures of another trial.
 func (f *Figures) Add(more Figures) {
 	f.Trials += more.Trials
 	f.Pushed += more.Pushed

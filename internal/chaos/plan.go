@@ -44,7 +44,7 @@ const (
 	Janitor Kind = "janitor run"
 )
 
-// Fault is one thing that goes wrong, from At on, for For.
+// Fault is one thing that goes wrong, from At on, for the duration For.
 type Fault struct {
 	Kind Kind
 	At   time.Duration // since the trial's start
@@ -56,7 +56,7 @@ type Fault struct {
 // End is when it is over.
 func (f Fault) End() time.Duration { return f.At + f.For }
 
-// track is one thing that has one fault at a time.
+// track is one thing that has at most one fault at a time.
 type track struct {
 	slot             int
 	kinds            []Kind

@@ -9,7 +9,7 @@ import (
 	"github.com/queuehook/queuehook/internal/redistest"
 )
 
-// Site is what Redis a trial has.
+// Site is the kind of Redis that a trial has.
 type Site string
 
 // One server behind proxies; a primary whose replica takes over; a cluster that moves the queue's slot.
@@ -19,7 +19,7 @@ const (
 	Cluster   Site = "cluster"
 )
 
-// many is a Redis of several servers.
+// many is a Redis that consists of several servers.
 type many struct {
 	sentinel *redistest.Sentinel
 	cluster  *redistest.Cluster
@@ -53,7 +53,7 @@ func (tr *trial) build() {
 	}
 }
 
-// redis is the setting of a program by way of a slot's proxy, or of none.
+// redis is the setting with which a program reaches Redis, through a slot's proxy or directly.
 func (tr *trial) redis(s *slot) []string {
 	switch {
 	case tr.site == Sentinels:

@@ -18,7 +18,7 @@ const (
 	pollEvery = 10 * time.Millisecond // between two looks at a stopping process
 )
 
-// ErrLate is answered when a child does not end, or does not stop, in time.
+// ErrLate is returned when a child does not end, or is not stopped, in time.
 var ErrLate = errors.New("too late")
 
 var errExited = errors.New("exit status 0")
@@ -30,7 +30,7 @@ type Process struct {
 	err    error         // what Wait said; read after exited
 }
 
-// Start starts cmd, which nobody has started, and sees to its end.
+// Start starts cmd, which must not be started yet, and sees to its end.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)
@@ -116,7 +116,7 @@ func (p *Process) Terminate() error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	// One that runs may have ended by now.
+	// A running child may have ended by now.
 	if err := p.Signal(syscall.SIGCONT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
@@ -130,7 +130,7 @@ func (p *Process) Terminate() error {
 	}
 }
 
-// Exit waits for the end of the child and tells how it ended, never with nil.
+// Exit waits for the end of the child and returns how it ended, never nil.
 func (p *Process) Exit() error {
 	<-p.exited
 	if p.err == nil {

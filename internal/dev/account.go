@@ -11,8 +11,8 @@ import (
 	"github.com/queuehook/queuehook/lifecycle"
 )
 
-// account writes one line per event, in columns, and counts. Its methods may be called by many goroutines; what the
-// writer fails to take is lost.
+// account writes one line per event, in columns, and counts events. Its methods may be called by many goroutines. What
+// cannot be written is lost.
 type account struct {
 	color  bool
 	queues []string
@@ -130,7 +130,7 @@ func (a *account) note(text string) {
 	a.write(line{at: time.Now(), event: note, text: text}, func(*tally) {})
 }
 
-// totals tells what happened so far on each queue, and how much waits there.
+// totals writes what has happened so far on each queue, and how much waits there.
 func (a *account) totals(depths []lifecycle.Depth) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,7 +144,7 @@ func (a *account) totals(depths []lifecycle.Depth) {
 	fmt.Fprint(a.out, block.String())
 }
 
-// farewell is the account's last word.
+// farewell writes the summary at the end.
 func (a *account) farewell(depths []lifecycle.Depth) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

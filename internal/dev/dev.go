@@ -37,8 +37,8 @@ type Options struct {
 // Serve serves the routes of a configuration until ctx ends, and logs to log.
 type Serve func(ctx context.Context, cfg config.Dispatcher, log *slog.Logger) error
 
-// Run sets the stage and lets serve play on it until ctx ends; then it lets what is in flight end and tells what came of
-// all. It returns nil unless something could not start.
+// Run sets the stage and runs serve on it until ctx ends. Then it lets what is in flight end and writes a summary. It
+// returns nil unless something could not start.
 func Run(ctx context.Context, o Options, serve Serve) error {
 	s, err := openStage() //nolint:contextcheck // the stage stands until close: what is in flight ends after ctx
 	if err != nil {
@@ -102,8 +102,8 @@ func openQueues(rdb redis.UniversalClient) ([]*lifecycle.Queue, error) {
 	return queues, nil
 }
 
-// every calls do again and again until ctx ends. A call that failed is none: Redis is in this process, so the only way
-// to fail is to be stopped.
+// every calls do once every interval until ctx ends. Errors are ignored: Redis is in this process, so a call only fails
+// when it is stopped.
 func every(ctx context.Context, interval time.Duration, do func(context.Context) error) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -12,8 +12,8 @@ import (
 	"github.com/queuehook/queuehook/delivery"
 )
 
-// Exchange is how far one attempt has come; the zero Exchange has not begun. net/http calls its hooks from goroutines of
-// its own, those of a dial even after the attempt has ended, hence the mutex.
+// Exchange is how far one attempt has come; the zero Exchange has not begun. net/http calls the hooks from its own
+// goroutines, those of a dial even after the attempt has ended, hence the mutex.
 type Exchange struct {
 	mu sync.Mutex
 	progress
@@ -29,8 +29,8 @@ type progress struct {
 	answered bool // the first byte of an answer came
 }
 
-// Watch returns ctx with hooks that follow the attempt. GetConn begins every try, those too which net/http makes by
-// itself when a kept connection took not a single byte.
+// Watch returns ctx with hooks that follow the attempt. GetConn begins every try, also one that net/http makes by
+// itself because a kept connection took not a single byte.
 func (x *Exchange) Watch(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:           func(string) { x.note(func(p *progress) { *p = progress{} }) },
@@ -51,8 +51,8 @@ func (x *Exchange) note(change func(*progress)) {
 	change(&x.progress)
 }
 
-// Unsent says of a request that ended in err that no connection was handed over, so that not one byte of it can have
-// been sent and it may be tried again. The first such failure is remembered: a later deadline must not hide it.
+// Unsent says that a request which ended with err was never given a connection, so that not one byte of it can have
+// been sent and it may be tried again. The first such failure is remembered, since a later deadline must not hide it.
 func (x *Exchange) Unsent(ctx context.Context, err error) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

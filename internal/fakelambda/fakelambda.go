@@ -28,7 +28,7 @@ type Call struct {
 	Done <-chan struct{}
 }
 
-// Answer is what a script has Lambda answer.
+// Answer is what the endpoint answers to a call.
 type Answer struct {
 	Status        int // 0 = what Lambda answers to a call of this kind that it takes
 	Body          string
@@ -67,7 +67,7 @@ func Start(t testing.TB, script Script) *Server {
 	return s
 }
 
-// Environment is what leads a program here, KEY=value.
+// Environment is the variables, as KEY=value, that make a program call this endpoint.
 func (s *Server) Environment() []string {
 	return []string{
 		"AWS_ENDPOINT_URL_LAMBDA=" + s.http.URL, "AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=test",
@@ -77,21 +77,21 @@ func (s *Server) Environment() []string {
 	}
 }
 
-// Calls are all so far, in the order of their arrival.
+// Calls are all calls so far, in the order of their arrival.
 func (s *Server) Calls() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Call(nil), s.calls...)
 }
 
-// Accepted is how many connections there were.
+// Accepted is how many connections were made so far.
 func (s *Server) Accepted() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.accepted
 }
 
-// Open is how many connections there are.
+// Open is how many connections are open now.
 func (s *Server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -52,7 +52,7 @@ func (l *Loss) Count() int {
 	return l.hits
 }
 
-// claim takes one of those still to be lost.
+// claim takes one of the losses that are still to come.
 func (l *Loss) claim() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *Loss) unclaim() {
 	}
 }
 
-// hit counts a claimed one as lost.
+// hit counts a claimed loss as done.
 func (l *Loss) hit() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

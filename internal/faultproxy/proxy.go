@@ -71,7 +71,7 @@ func Start(t testing.TB, target string) *Proxy {
 // Addr is where clients connect, 127.0.0.1:port.
 func (p *Proxy) Addr() string { return p.ln.Addr().String() }
 
-// Connections is how many clients connected ever, those turned away too, and how many connections are open.
+// Connections is how many clients have ever connected, including those turned away, and how many connections are open.
 func (p *Proxy) Connections() (accepted, open int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *Proxy) Cut() {
 	p.Sever()
 }
 
-// Sever resets every connection of this moment; new ones are welcome.
+// Sever resets every connection that there is now; new ones work.
 func (p *Proxy) Sever() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +189,7 @@ func (p *Proxy) serve(client net.Conn) {
 	wg.Wait()
 }
 
-// close ends the proxy and returns when nothing of it runs.
+// close ends the proxy, and returns when nothing of it runs any more.
 func (p *Proxy) close() {
 	_ = p.ln.Close()
 	p.mu.Lock()

@@ -1,5 +1,5 @@
-// Package fleet runs the built programs as a test's fleet: dispatchers as processes of their own, in front of a real
-// Redis and of scripted receivers, driven by signals. Tests end by asking for the law (package audit).
+// Package fleet runs the built programs as a test's fleet: dispatchers are processes of their own, with a real Redis
+// and scripted receivers, driven by signals. Tests end by checking the law (package audit).
 //
 //	func TestMain(m *testing.M) { os.Exit(fleet.Main(m)) }
 //

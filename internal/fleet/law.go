@@ -35,7 +35,7 @@ func (q *Queue) Overtaken(seq int64) {
 	q.late[seq] = true
 }
 
-// Crash kills a dispatcher (SIGKILL) and answers the tasks that it had in flight, which may now come twice.
+// Crash kills a dispatcher (SIGKILL) and returns the tasks that it had in flight, which may now be delivered twice.
 func (q *Queue) Crash(t testing.TB, s *Server) []string {
 	t.Helper()
 	s.Suspend(t)
@@ -66,7 +66,7 @@ func (q *Queue) Law(t testing.TB) {
 	}
 }
 
-// settleDoubts counts those offers whose answer was lost as pushed that turned up.
+// settleDoubts counts offers whose answer was lost as pushed, if the task turned up.
 func (q *Queue) settleDoubts(trial *audit.Trial, p audit.Places) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,7 +110,8 @@ func (q *Queue) trial() audit.Trial {
 	}
 }
 
-// tellsDoubts checks that a task, once an earlier request had no answer or a good one, says so from then on.
+// tellsDoubts checks that a task whose earlier request had no answer, or a good one, is marked as redelivered from then
+// on.
 func (q *Queue) tellsDoubts(t testing.TB) {
 	t.Helper()
 	q.mu.Lock()

@@ -54,7 +54,7 @@ func (q *Queue) OfferTask(ctx context.Context, payload []byte, o lifecycle.Enque
 	return err
 }
 
-// Offered notes how a producer of the test's own fared with a payload: taken, refused by Redis, or nobody knows.
+// Offered notes what became of a payload that the test pushed itself: taken, refused by Redis, or nobody knows.
 func (q *Queue) Offered(payload []byte, err error) {
 	var answer redis.Error
 	switch {

@@ -13,7 +13,7 @@ const (
 	pollEvery = 10 * time.Millisecond
 )
 
-// Await looks until look answers nil, and fails the test with the last answer when that takes longer than limit.
+// Await calls look until it returns nil. It fails the test with look's last error when that takes longer than limit.
 func Await(t testing.TB, limit time.Duration, what string, look func() error) {
 	t.Helper()
 	if err := poll(limit, look); err != nil {
@@ -21,7 +21,7 @@ func Await(t testing.TB, limit time.Duration, what string, look func() error) {
 	}
 }
 
-// AwaitTrue is Await for what has no more to tell.
+// AwaitTrue is Await for a condition that has no error to show.
 func AwaitTrue(t testing.TB, limit time.Duration, what string, look func() bool) {
 	t.Helper()
 	Await(t, limit, what, func() error {
@@ -34,8 +34,8 @@ func AwaitTrue(t testing.TB, limit time.Duration, what string, look func() bool)
 
 var errNotYet = fmt.Errorf("it is not so")
 
-// awaitLess is Await for what comes by and by: it fails once the count has not fallen for Patience. look answers how
-// much is left, and an error until that is little enough.
+// awaitLess is Await for what takes time to get done: it fails once the count has not fallen for Patience. look returns
+// how much is left, and an error until that is little enough.
 func awaitLess(t testing.TB, what string, look func() (left int, err error)) {
 	t.Helper()
 	if err := pollLess(Patience, look); err != nil {
@@ -47,7 +47,7 @@ func poll(limit time.Duration, look func() error) error {
 	return pollLess(limit, func() (int, error) { return 0, look() })
 }
 
-// pollLess looks until look answers no error, or until its count has not fallen for the limit.
+// pollLess calls look until it returns no error, or until its count has not fallen for the limit.
 func pollLess(limit time.Duration, look func() (left int, err error)) error {
 	deadline, least := time.Now().Add(limit), math.MaxInt
 	tick := time.NewTicker(pollEvery)

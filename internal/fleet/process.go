@@ -47,7 +47,7 @@ func Start(t testing.TB, program string, args, env []string) *Process {
 	return p
 }
 
-// Run starts a program, awaits its end and answers its exit code and what it wrote.
+// Run starts a program, waits for its end and returns its exit code and what it wrote.
 func Run(t testing.TB, program string, args, env []string) (code int, stdout, stderr string) {
 	t.Helper()
 	p := Start(t, program, args, env)
@@ -101,7 +101,7 @@ func (p *Process) Kill() {
 	p.child.Kill()
 }
 
-// Wait awaits its end and answers its exit code, -1 when a signal ended it.
+// Wait waits for its end and returns its exit code, -1 when a signal ended it.
 func (p *Process) Wait(t testing.TB) int {
 	t.Helper()
 	p.mayHaveDied = true
@@ -124,7 +124,7 @@ func (p *Process) try(t testing.TB, err error) {
 	}
 }
 
-// output is what a process writes, readable meanwhile.
+// output is what a process writes; it may be read while the process runs.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

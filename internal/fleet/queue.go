@@ -98,7 +98,7 @@ func (q *Queue) PushN(t testing.TB, n int) {
 	q.Push(t, payloads...)
 }
 
-// Enqueue adds a task with options, and answers its id.
+// Enqueue adds a task with options, and returns its id.
 func (q *Queue) Enqueue(t testing.TB, payload []byte, o lifecycle.EnqueueOptions) string {
 	t.Helper()
 	id, err := q.open(t).Enqueue(t.Context(), payload, o)
@@ -109,7 +109,7 @@ func (q *Queue) Enqueue(t testing.TB, payload []byte, o lifecycle.EnqueueOptions
 	return id
 }
 
-// Handed notes what was handed over by other means than the queue's own.
+// Handed notes a payload that was pushed by other means than this queue's methods.
 func (q *Queue) Handed(payloads ...[]byte) { q.count(payloads...) }
 
 // Dead returns the dead letters.
@@ -122,7 +122,7 @@ func (q *Queue) Dead(t testing.TB) []lifecycle.DeadLetter {
 	return letters
 }
 
-// Depth returns how much is where.
+// Depth returns how many tasks are where.
 func (q *Queue) Depth(t testing.TB) lifecycle.Depth {
 	t.Helper()
 	d, err := q.open(t).Depth(t.Context())
@@ -181,7 +181,7 @@ func (q *Queue) Pushed() int {
 	return n
 }
 
-// Places is where everything is.
+// Places is where each task is.
 func (q *Queue) Places(t testing.TB) audit.Places {
 	t.Helper()
 	p, err := audit.Read(t.Context(), q.Redis, q.Name)
@@ -197,7 +197,7 @@ func (q *Queue) AwaitDrained(t testing.TB) {
 	q.AwaitLeft(t, 0)
 }
 
-// AwaitLeft returns once Redis holds n tasks at most that are no dead letters. It asks for depths, which costs Redis
+// AwaitLeft returns once Redis holds at most n tasks, dead letters not counted. It asks for depths, which costs Redis
 // little, before it looks at everything.
 func (q *Queue) AwaitLeft(t testing.TB, n int) {
 	t.Helper()
@@ -262,7 +262,7 @@ func (q *Queue) Of(t testing.TB, s *Server) []string {
 	return ids
 }
 
-// Leftovers are the queue's keys that there are, save for the counters.
+// Leftovers are those of the queue's keys that exist, except for the counters.
 func (q *Queue) Leftovers(t testing.TB) []string {
 	t.Helper()
 	k := q.Keys(t)

@@ -128,7 +128,7 @@ func (j *journal) finish(r *Request, sent bool) {
 	})
 }
 
-// snapshot copies records, so that the caller may keep them. Headers and bodies are shared and never change.
+// snapshot copies records, so that the caller may keep them. Headers and bodies are shared, since they never change.
 func snapshot(rs []*Request) []Request {
 	out := make([]Request, len(rs))
 	for i, r := range rs {

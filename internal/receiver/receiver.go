@@ -53,8 +53,8 @@ type Receiver struct {
 	script Script
 }
 
-// New makes a receiver for a server of the caller's. Without Start's server a connection fault only aborts the request,
-// and the caller ends what hangs with Release.
+// New makes a receiver for a server of the caller's own. Without Start's server a connection fault only aborts the
+// request, and the caller must end what hangs with Release.
 func New(cfg Config) *Receiver {
 	if cfg.LogLimit <= 0 {
 		cfg.LogLimit = defaultLogLimit

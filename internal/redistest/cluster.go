@@ -98,8 +98,8 @@ type Migration struct {
 	toID     string
 }
 
-// Migrate opens the way of key's slot to a node that does not own it. From here on, From answers ASK for keys that it
-// lacks, and TRYAGAIN where it has some of a command's keys.
+// Migrate starts to move key's slot to a node that does not own it. From here on, From answers ASK for keys that it
+// lacks, and TRYAGAIN when it has only some of a command's keys.
 func (c *Cluster) Migrate(t testing.TB, key string) *Migration {
 	t.Helper()
 	m := &Migration{cluster: c}
@@ -130,7 +130,7 @@ func (c *Cluster) Migrate(t testing.TB, key string) *Migration {
 	return m
 }
 
-// Move sends up to n keys of the slot over and says how many went.
+// Move moves up to n keys of the slot and returns how many.
 func (m *Migration) Move(t testing.TB, n int) int {
 	t.Helper()
 	from := m.From.Admin(t)

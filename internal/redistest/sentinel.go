@@ -118,7 +118,7 @@ func (s *Sentinel) Client(t testing.TB) *redis.Client {
 	return closing(t, redis.NewFailoverClient(s.Options()))
 }
 
-// Primary is the node that the first sentinel names.
+// Primary is the node that the first sentinel calls the primary.
 func (s *Sentinel) Primary(t testing.TB) *Server {
 	t.Helper()
 	addr, err := s.named(t.Context(), s.Sentinels[0])

@@ -53,7 +53,7 @@ func Shared(t testing.TB) *Server {
 	return shared.server
 }
 
-// Queue is a queue name that nobody else uses, telling the test's name.
+// Queue is a queue name that nobody else uses and that shows the test's name.
 func Queue(t testing.TB) string {
 	t.Helper()
 	const room = 60

@@ -65,7 +65,7 @@ func writeZip(to string, modified time.Time, entries []entry) error {
 	})
 }
 
-// pack hands the files and what they hold to add, one by one.
+// pack passes the files and their contents to add, one by one.
 func pack(entries []entry, add func(entry, []byte) error) error {
 	for _, e := range entries {
 		data, err := os.ReadFile(e.from)

@@ -23,7 +23,7 @@ func main() {
 	os.Exit(status()) //nolint:forbidigo // a main too
 }
 
-// status does it all and answers the exit status.
+// status does everything and returns the exit status.
 func status() int {
 	var r release
 	flag.StringVar(&r.version, "version", "", "version to stamp into the programs")
@@ -136,7 +136,7 @@ func (r *release) build(ctx context.Context, p platform, to, program string, opt
 	return run(cmd)
 }
 
-// bill writes which modules a program is made of.
+// bill writes a program's bill of materials (SBOM).
 func (r *release) bill(ctx context.Context, program, to string) error {
 	//nolint:gosec // our own words
 	return run(exec.CommandContext(ctx, r.sbom, "bin", "-json", "-noserial", "-notimestamp", "-version", r.version, "-output", to, program))

@@ -10,7 +10,7 @@ import (
 // errNoReply is the error of a call whose reply never came, where the connection gave no other.
 var errNoReply = errors.New("no reply from Redis")
 
-// Call is the keys and arguments of one of many runs.
+// Call is the keys and arguments of one run among many.
 type Call struct {
 	Keys []string
 	Args []any
@@ -22,9 +22,9 @@ type Result struct {
 	Err   error
 }
 
-// RunMany carries the script out for each call, in their order and in one round trip, each once at most; others may
-// come in between. All keys are of one cluster slot. The source goes along with the first call, so that the
-// server knows it for the others; were it to forget it in the midst, NOSCRIPT would be the answer to the rest.
+// RunMany runs the script for each call, in this order and in one round trip, each at most once; commands of others may
+// come in between. All keys must be of one cluster slot. The first call carries the source, so that the server knows it
+// for the others; if it forgets it in between, the rest are answered with NOSCRIPT.
 func (s Script) RunMany(ctx context.Context, rdb redis.UniversalClient, calls []Call) []Result {
 	cmds := make([]once, len(calls))
 	_, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {

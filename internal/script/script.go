@@ -1,4 +1,4 @@
-// Package script sends Lua scripts to Redis so that nobody but the caller ever repeats one.
+// Package script sends Lua scripts to Redis in such a way that only the caller ever repeats one.
 //
 // go-redis repeats a command by itself after a lost reply. A script that was carried out once would then be carried out
 // twice, and the caller would see only the second reply: a lease would leave tasks behind that nobody knows of.

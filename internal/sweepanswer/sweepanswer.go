@@ -1,5 +1,5 @@
-// Package sweepanswer is what the answers of `dispatcher sweep` and of the janitor function have in common, so that both
-// tell the same under the same names.
+// Package sweepanswer is what the JSON of `dispatcher sweep` and of the janitor function have in common, so that both
+// use the same names for the same things.
 package sweepanswer
 
 import (
@@ -19,7 +19,7 @@ type Queue struct {
 	Left      int      `json:"left"`             // tasks in flight at dead dispatchers: time was up
 }
 
-// New is the answer of a queue to which nothing was done.
+// New is the answer for a queue to which nothing was done yet.
 func New(queue string) Queue { return Queue{Name: queue, Dead: []string{}} }
 
 // Add adds what a report says.
@@ -39,8 +39,8 @@ type Legacy struct {
 // NewLegacy is the answer before the first look.
 func NewLegacy() *Legacy { return &Legacy{Workers: []string{}} }
 
-// Look returns the look at q's workers, which adds what it takes over to l. Where there can be none, each look answers
-// why: the rest of the queue's sweep goes on.
+// Look returns a look at q's workers, which adds what it takes over to l. If the queue cannot be looked at, each look
+// returns why, while the rest of its sweep goes on.
 func (l *Legacy) Look(q *lifecycle.Queue) janitor.Look {
 	legacy, unable := lifecycle.NewLegacy(q)
 	return func(ctx context.Context) (again bool, err error) {
