@@ -20,17 +20,17 @@ type dispatcherEnv struct {
 	Routes            routes     `split_words:"true" desc:"queue=target entries separated by spaces, newlines or commas; a target is an http(s) URL or lambda:NAME[:QUALIFIER]; a comma in a URL is written %2C"`
 	RoutesFile        text       `split_words:"true" desc:"YAML file of routes, beside those of ROUTES; read again on SIGHUP and when it changes"`
 	Concurrency       integer    `split_words:"true" default:"32" desc:"attempts in flight per route and dispatcher, unless the route says otherwise"`
-	Timeout           text       `split_words:"true" default:"20s" desc:"longest time of a whole attempt, the answer's body included"`
+	Timeout           text       `split_words:"true" default:"20s" desc:"longest time of a whole attempt, including the answer's body"`
 	MaxAttempts       integer    `split_words:"true" default:"40" desc:"attempts before a task is dead-lettered; 0 = no limit"`
 	MaxAge            text       `split_words:"true" default:"24h" desc:"age, since it was first due, at which a failed task is dead-lettered; 0 = no limit"`
 	BackoffBase       text       `split_words:"true" default:"1s" desc:"delay after the first failed attempt, doubled after each further one"`
 	BackoffCap        text       `split_words:"true" default:"1h" desc:"longest delay between two attempts"`
 	MaxRetryAfter     text       `split_words:"true" default:"1h" desc:"longest Retry-After that is obeyed"`
-	CrashLimit        integer    `split_words:"true" default:"5" desc:"dead dispatchers that a task may leave behind before it is dead-lettered"`
+	CrashLimit        integer    `split_words:"true" default:"5" desc:"dispatchers that may die while they hold a task before it is dead-lettered"`
 	Signing           signingEnv `split_words:"true"`
 	HeartbeatInterval text       `split_words:"true" default:"5s" desc:"time between two heartbeats; a dispatcher counts as dead after 3 intervals, its tasks are taken after 2 more"`
-	Janitor           boolean    `split_words:"true" default:"true" desc:"recover the tasks of dead dispatchers from within this one"`
-	ShutdownGrace     text       `split_words:"true" default:"25s" desc:"time that attempts in flight get to end after the first SIGTERM"`
+	Janitor           boolean    `split_words:"true" default:"true" desc:"whether this dispatcher recovers the tasks of dead ones"`
+	ShutdownGrace     text       `split_words:"true" default:"25s" desc:"how long attempts in flight may go on after the first SIGTERM"`
 	AdminAddr         text       `split_words:"true" default:":8080" desc:"address of health and metrics; empty = none"`
 	Log               logEnv     `split_words:"true"`
 	DeadMaxAge        text       `split_words:"true" default:"720h" desc:"how long dead letters are kept; 0 = for good"`
@@ -44,9 +44,9 @@ type signingEnv struct {
 
 type janitorEnv struct {
 	Redis                  redisEnv `split_words:"true"`
-	RedisPasswordSecretARN text     `split_words:"true" desc:"ARN of the password in AWS Secrets Manager, in the place of REDIS_PASSWORD; :JSON-KEY:: may follow"`
+	RedisPasswordSecretARN text     `split_words:"true" desc:"ARN of the password in AWS Secrets Manager, instead of REDIS_PASSWORD; :JSON-KEY:: may follow"`
 	Queues                 list     `split_words:"true" desc:"queues to sweep, separated by spaces, newlines or commas; unset = every queue that a dispatcher ever served"`
-	Grace                  text     `split_words:"true" default:"10s" desc:"time that a dispatcher stays suspect before its tasks are taken"`
+	Grace                  text     `split_words:"true" default:"10s" desc:"how long a dispatcher is suspected before its tasks are taken"`
 	Batch                  integer  `split_words:"true" default:"100" desc:"tasks moved per call to Redis, at most 100"`
 	Legacy                 boolean  `split_words:"true" default:"false" desc:"also move the tasks of dead redutil workers back to their queues"`
 	Log                    logEnv   `split_words:"true"`

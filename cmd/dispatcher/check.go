@@ -46,11 +46,11 @@ func newCheck(std stdio) *cobra.Command {
 		Use:   "check",
 		Short: "Check the configuration and what it names, without serving",
 		Long: `Check the configuration and what it names, without serving: whether Redis answers
-and allows what is needed, whether the queues can be used, whether the endpoints'
-hosts, or the proxies on the way, have an address, and whether the Lambda functions are
-there and may be invoked. Nothing is sent to an endpoint, no function is run and nothing
-written to Redis. A line tells each finding. Exit status: 0 when there is no
-error, 1 for one that was met, 2 for one in the configuration.`,
+and allows what is needed, whether the queues can be used, whether the hosts of the
+endpoints, or of the proxies before them, have an address, and whether the Lambda
+functions exist and may be invoked. Nothing is sent to an endpoint, no function runs,
+and nothing is written to Redis. Each finding is a line. The exit status is 0 without
+errors, 2 for errors in the configuration, else 1.`,
 		Example: `  dispatcher check
   DISPATCHER_ROUTES_FILE=routes.yaml dispatcher check --json | jq '.findings[]'`,
 		GroupID: groupServe, Args: noArgs,

@@ -36,8 +36,9 @@ func newDead(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
 		Short: "Look at dead letters, redrive or purge them",
-		Long: `Dead letters are the tasks that are not delivered any more: their attempts or their
-age were used up, the receiver refused them for good, or dispatchers died of them.`,
+		Long: `Dead letters are tasks that are no longer delivered: their attempts or their age are
+used up, the receiver refused them for good, or too many dispatchers died while they
+held them.`,
 		Example: `  dispatcher dead list orders
   dispatcher dead redrive orders --reason exhausted --older-than 1h`,
 		GroupID: groupTasks, Args: noArgs, RunE: needVerb,

@@ -27,7 +27,7 @@ func redrive() move {
 	return move{
 		verb: "redrive", done: "redriven", act: (*lifecycle.Queue).Redrive,
 		short: "Make dead letters due again",
-		long:  "Make dead letters due at once, with attempts and age anew.",
+		long:  "Make dead letters due at once. Their attempts and their age begin anew.",
 	}
 }
 
@@ -57,9 +57,9 @@ func newMove(std stdio, m move) *cobra.Command {
 		Use:   m.verb + " QUEUE {ID... | --reason R | --older-than D | --all}",
 		Short: m.short,
 		Long: m.long + `
-Name their ids, or say which: --reason and --older-than together mean those that
-meet both. What dies while the command runs is left alone. It asks first, unless
-there is --yes.`,
+Give their ids, or say which ones: --reason and --older-than together select those
+that meet both. Tasks that die while the command runs are left alone. It asks before
+it acts, unless --yes is given.`,
 		Example: strings.ReplaceAll(`  dispatcher dead VERB orders 01JDXQ2G5V0000000000000000
   dispatcher dead VERB orders --reason exhausted --older-than 24h
   dispatcher dead VERB orders --all --yes`, "VERB", m.verb),

@@ -21,9 +21,9 @@ func newDev(halting context.Context, std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "dev", GroupID: groupServe,
 		Short: "Try it out: Redis, receiver, sample tasks and dispatcher in this process, all in memory",
-		Long: `dev starts an in-process Redis, a receiver that answers well, badly and slowly,
-and a dispatcher between the two, pushes sample tasks, and tells what becomes of
-each. It needs nothing else and reads no DISPATCHER_* variable. All of it is in
+		Long: `dev starts a Redis in this process, a receiver that answers well, badly and slowly,
+and a dispatcher between the two. It pushes sample tasks and shows what becomes of
+each. It needs nothing else and reads no DISPATCHER_* variable. Everything is in
 memory and gone when it ends.`,
 		Example: `  dispatcher dev
   dispatcher dev --for 30s

@@ -27,15 +27,15 @@ func newEnqueue(std stdio) *cobra.Command {
 		Short: "Add tasks to a queue, and print the id or the count",
 		Long: `Add a task to a queue and print its id, or many from a file and print the count.
 
-Any Redis client can do it: LPUSH onto the list that the queue is named after. A
-task that is added here may have more: an id, headers, a delay, attempts of its own.
-With an --id the command can be repeated: a known one is refused, not added twice.
+Any Redis client can add tasks: LPUSH onto the list that has the queue's name. A task
+that is added here can also have an id, headers, a delay and a limit of attempts.
+With --id the command can be repeated safely: a known id is refused, not added twice.
 
-A --file holds one JSON value a line; "-" is standard input. The payload of each task
-is the line's bytes as they are, without the newline; blank lines are skipped. The
-tasks are leased in the order of their lines. The first line that is no JSON value ends
-it, after the lines before were added; the error names the line. Lines may have 64 MB.
-With --json each task is a line, {"line","id","queue","due"}.`,
+A --file has one JSON value a line; "-" is standard input. Each task's payload is the
+bytes of a line, without the newline; blank lines are skipped. The tasks are leased in
+the order of their lines. A line that is not a JSON value ends the command: the lines
+before it are added, and the error names it. A line may have 64 MB. With --json each
+task is printed as a line, {"line","id","queue","due"}.`,
 		Example: `  dispatcher enqueue orders --data '{"id":1}'
   dispatcher enqueue orders --data '{"id":1}' --delay 5m --header X-Team=payments --id order-1
   dispatcher enqueue orders --data '{"id":1}' --dedup-key order-1 --dedup-ttl 1h --json
@@ -91,10 +91,10 @@ With --json each task is a line, {"line","id","queue","due"}.`,
 	f.StringVar(&options.ContentType, "content-type", "", "the payload's `type`, in place of the route's")
 	f.DurationVar(&options.Delay, "delay", 0, "how long the task waits before it is due, such as 5m")
 	f.StringVar(&options.ID, "id", "", "the task's id, 1 to 128 visible ASCII characters, without a full stop where requests are signed (default one is made)")
-	f.StringVar(&options.DedupKey, "dedup-key", "", "add nothing while a task with this `key` was added less than --dedup-ttl ago")
+	f.StringVar(&options.DedupKey, "dedup-key", "", "add nothing when a task with this `key` was added less than --dedup-ttl ago")
 	f.DurationVar(&options.DedupTTL, "dedup-ttl", 0, "how long --dedup-key is remembered, such as 1h")
 	f.IntVar(&options.MaxAttempts, "max-attempts", 0, "attempts before the task is dead-lettered (default the route's)")
-	f.BoolVar(&asJSON, "json", false, `print {"id","queue","due"}; due is null for a duplicate that waits no more`)
+	f.BoolVar(&asJSON, "json", false, `print {"id","queue","due"}; due is null for a duplicate of a task that no longer waits`)
 	return cmd
 }
 

@@ -15,8 +15,8 @@ func newPause(std stdio) *cobra.Command {
 		done: "paused: nothing more is leased", idle: "was paused already",
 		short: "Lease nothing more from a queue",
 		long: `Lease nothing more from a queue, in the whole fleet, until it is resumed. Attempts
-under way end as they do, and tasks go on coming in. It can be repeated, and works
-while Redis is full too. "dispatcher queues" shows what is paused.`,
+under way go on, and producers can go on adding tasks. It can be repeated, and also
+works while Redis is full. "dispatcher queues" shows which queues are paused.`,
 	})
 }
 

@@ -28,9 +28,9 @@ func newQueues(std stdio) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queues [QUEUE...]",
 		Short: "List the queues with their depths",
-		Long: `List the queues that a dispatcher ever served, and those of DISPATCHER_ROUTES,
-or those that are named, with how many of their tasks are where and how many
-dispatchers serve them.`,
+		Long: `List the named queues, or else all that a dispatcher ever served and those of the
+configured routes, with how many of their tasks are where and how many dispatchers
+serve them.`,
 		Example: `  dispatcher queues
   dispatcher queues orders thumbs
   dispatcher queues --json | jq '.[] | select(.dead > 0)'`,

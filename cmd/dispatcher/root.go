@@ -32,14 +32,14 @@ func newRoot(halting context.Context, std stdio) *cobra.Command {
 	}
 	root := &cobra.Command{
 		Use:   "dispatcher",
-		Short: "Deliver tasks that wait in Redis to webhooks",
-		Long: `dispatcher leases tasks from Redis lists and POSTs each to its route's endpoint.
-A 2xx completes a task; anything else brings it back after a backoff, and in the
-end into the dead letters.
+		Short: "Deliver tasks from Redis to HTTP endpoints and Lambda functions",
+		Long: `dispatcher leases tasks from Redis lists and POSTs each to its route's endpoint, or
+gives it to its route's Lambda function. A 2xx answer completes a task. Otherwise it
+is tried again after a backoff, and in the end becomes a dead letter.
 
-It is configured by DISPATCHER_* environment variables, and so are all its verbs;
-"dispatcher help environment" lists them. Exit status: 0 clean, 1 failure,
-2 bad configuration or arguments.`,
+DISPATCHER_* environment variables configure it and all its verbs; "dispatcher help
+environment" lists them. The exit status is 0 when all is well, 1 after a failure,
+2 for bad configuration or arguments.`,
 		Example: `  DISPATCHER_REDIS_URL=redis://127.0.0.1:6379/0 \
   DISPATCHER_ROUTES='orders=https://api.example.com/hooks/orders' dispatcher
   redis-cli LPUSH orders '{"id":1}'`,

@@ -40,16 +40,16 @@ func newSweep(std stdio) *cobra.Command {
 		Use:   "sweep [QUEUE...]",
 		Short: "Give the tasks of dead dispatchers back now",
 		Long: `Give the tasks of dead dispatchers back now, as dispatchers do for each other.
-A dispatcher that seems dead is given the grace to beat again, or its own where that
-is longer; one run waits for it. Without a QUEUE all known queues are swept.
+A dispatcher that seems dead gets the grace, or its own where that is longer, to beat
+again; the command waits for that. Without a QUEUE all known queues are swept.
 
-With --deep it also mends what hands that meddled, or a Redis that lost writes, left
-behind: tasks held by dispatchers that nobody knows (orphans) are swept, those in no
-index (strays) are due at once, those without a payload (bodiless) are buried.
+With --deep it also repairs what manual changes, or a Redis that lost writes, left
+behind: tasks of dispatchers that nobody knows (orphans) are given back, tasks in no
+index (strays) are made due at once, those without a payload (bodiless) are buried.
 
 With --legacy it also gives the tasks of dead workers of the library redutil back to
-the head of the queue, the oldest out first. A worker counts as dead when its tick
-stays the same for the grace, which must be longer than the time between its ticks.`,
+the head of the queue, so that the oldest comes out first. A worker counts as dead
+when its tick does not change for the grace, which must be longer than its interval.`,
 		Example: `  dispatcher sweep
   dispatcher sweep orders thumbs --grace 30s --json
   dispatcher sweep orders --deep
@@ -77,7 +77,7 @@ stays the same for the grace, which must be longer than the time between its tic
 	}
 	f := cmd.Flags()
 	f.DurationVar(&how.grace, "grace", how.grace, "the least time that a dispatcher is watched before its tasks are taken")
-	f.BoolVar(&how.deep, "deep", false, "also mend what no dispatcher leaves behind")
+	f.BoolVar(&how.deep, "deep", false, "also repair what no dispatcher leaves behind")
 	f.BoolVar(&how.legacy, "legacy", false, "also take over from dead workers of redutil")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

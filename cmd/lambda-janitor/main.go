@@ -94,10 +94,10 @@ func done(_ int, err error) int {
 func usage(w io.Writer) {
 	fmt.Fprint(w, `Usage: lambda-janitor [--help | --version | --print-config]
 
-Gives the tasks of dead dispatchers back to the living. Under AWS Lambda it sweeps at each event; elsewhere it sweeps
-once, prints what it did as JSON, and exits: 0 clean, 1 something failed, 2 bad configuration.
+Gives the tasks of dead dispatchers back to their queues. Under AWS Lambda it sweeps at each event. Elsewhere it sweeps
+once, prints what it did as JSON, and exits with 0 when all went well, 1 when something failed, 2 for bad configuration.
 
-A task whose dispatchers died 5 times in a row is not given back but put among the dead letters.
+A task whose dispatchers died 5 times in a row becomes a dead letter instead.
 
 Environment:
 `)
