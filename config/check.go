@@ -182,11 +182,11 @@ func (e *logEnv) validate(c *checker) Log {
 		l.Level = slog.LevelError
 	case "": // reported
 	default:
-		c.problem("LOG_LEVEL", quote(level)+" is no level", "debug, info, warn or error")
+		c.problem("LOG_LEVEL", quote(level)+" is not a level", "debug, info, warn or error")
 	}
 	l.Format = c.text("LOG_FORMAT", e.Format, "json or text")
 	if l.Format != LogJSON && l.Format != LogText && l.Format != "" {
-		c.problem("LOG_FORMAT", quote(l.Format)+" is no format", "json or text")
+		c.problem("LOG_FORMAT", quote(l.Format)+" is not a format", "json or text")
 	}
 	return l
 }

@@ -62,9 +62,9 @@ func TestValues(t *testing.T) {
 		{"ADMIN_ADDR", ":", "has a bad port"},
 
 		{"LOG_LEVEL", "warn", ""},
-		{"LOG_LEVEL", "WARN", `"WARN" is no level; want debug, info, warn or error`},
+		{"LOG_LEVEL", "WARN", `"WARN" is not a level; want debug, info, warn or error`},
 		{"LOG_LEVEL", "", "is set but empty"},
-		{"LOG_FORMAT", "yaml", "is no format; want json or text"},
+		{"LOG_FORMAT", "yaml", "is not a format; want json or text"},
 		{"LOG_FORMAT", "", "is set but empty"},
 
 		{"SIGNING_SECRET", signingSecret, ""},
@@ -234,7 +234,7 @@ func TestKubernetesServiceLinks(t *testing.T) {
 
 	setenv(t, map[string]string{"DISPATCHER_ADMIN_PORT": "9090"})
 	d, err = config.LoadDispatcher()
-	if err != nil || len(d.Warnings) != 1 || !strings.HasPrefix(d.Warnings[0], "DISPATCHER_ADMIN_PORT: is no setting") {
+	if err != nil || len(d.Warnings) != 1 || !strings.HasPrefix(d.Warnings[0], "DISPATCHER_ADMIN_PORT: is not a setting") {
 		t.Errorf("a port of someone's own: %v, warnings %q", err, d.Warnings)
 	}
 

@@ -23,7 +23,7 @@ func (c *checker) scan(environ []string) {
 		case servicePort(short):
 			// Kubernetes injects tcp://ip:port. Anything else may be someone's idea of ADMIN_ADDR.
 			if !strings.Contains(value, "://") {
-				c.warn(short, "is no setting; a Kubernetes Service may inject the name, so it is ignored")
+				c.warn(short, "is not a setting; a Kubernetes Service may inject the name, so it is ignored")
 			}
 		default:
 			c.unknown(name)

@@ -85,7 +85,7 @@ func (s *section) authorizationFile() (string, bool) {
 	}
 	value := trimNewline(content)
 	if value == "" || !httpguts.ValidHeaderFieldValue(value) {
-		s.problem(key, "names a file whose content is no legal header value", want)
+		s.problem(key, "names a file whose content is not a legal header value", want)
 	}
 	return value, true
 }
@@ -114,7 +114,7 @@ func (s *section) bearer() (string, bool) {
 	}
 	// RFC 6750, section 2.1
 	if !regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`).MatchString(token) {
-		s.problem("bearer", "is no token", "the token alone, or ${NAME} that holds it")
+		s.problem("bearer", "is not a token", "the token alone, or ${NAME} that holds it")
 	}
 	return "Bearer " + token, true
 }
@@ -132,7 +132,7 @@ func (s *section) expanded(key string) (string, bool) {
 		s.problem(key, err.Error(), want)
 		return "", false
 	case !httpguts.ValidHeaderFieldValue(value):
-		s.problem(key, "is no legal header value", "a text without control characters")
+		s.problem(key, "is not a legal header value", "a text without control characters")
 		return "", false
 	}
 	return value, true

@@ -19,7 +19,7 @@ func (s *section) http(h *HTTP) {
 	const wantType = "a media type such as application/json"
 	if raw, found := s.scalar("content_type", wantType); found {
 		if !httpguts.ValidHeaderFieldValue(raw) {
-			s.problem("content_type", "is no legal header value", wantType)
+			s.problem("content_type", "is not a legal header value", wantType)
 		}
 		h.ContentType = raw
 	}
@@ -143,9 +143,9 @@ func (s *section) proxy(h *HTTP) {
 		u, err := url.Parse(raw)
 		switch {
 		case err != nil || u.Hostname() == "" || u.Port() != "" && !validPort(u.Port()) || strings.HasSuffix(u.Host, ":"):
-			s.problem("proxy", "is no URL with a host", want)
+			s.problem("proxy", "is not a URL with a host", want)
 		case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "socks5":
-			s.problem("proxy", "has a URL of no known kind", want)
+			s.problem("proxy", "has a URL of an unknown kind", want)
 		case strings.Trim(u.Path, "/") != "" || strings.ContainsAny(raw, "?#") || strings.Contains(raw, "${"):
 			s.problem("proxy", "has more than user, host and port", want)
 		}
@@ -161,7 +161,7 @@ func (s *section) proxy(h *HTTP) {
 // parseURL returns what is wrong with a URL, without a word of it.
 func parseURL(raw string) (u *url.URL, wrong string) {
 	if !strings.HasPrefix(strings.ToLower(raw), "http://") && !strings.HasPrefix(strings.ToLower(raw), "https://") {
-		return nil, "is no http or https URL"
+		return nil, "is not an http or https URL"
 	}
 	// A ${NAME} is not replaced here; sent as it is, it would only look like it.
 	if strings.Contains(raw, "${") || strings.ContainsAny(raw, " \t\r\n") {
@@ -205,7 +205,7 @@ func (s *section) region(l *Lambda) {
 	switch {
 	case !found:
 	case !validRegion(raw):
-		s.problem("region", quote(raw)+" is no region", want)
+		s.problem("region", quote(raw)+" is not a region", want)
 	case strings.HasPrefix(l.Function, "arn:") && l.Region != raw:
 		s.problem("region", "is not the one of the ARN", "it left out")
 	default:

@@ -160,7 +160,7 @@ func (s *section) statuses(key string, spans bool, least int) ([]StatusRange, bo
 		}
 		m := form.FindStringSubmatch(raw)
 		if m == nil || m[2] != "" && (!spans || m[2] < m[1]) {
-			s.wrong(n.Line, fmt.Sprintf("%s[%d]", key, i), quote(raw)+" is no status", want)
+			s.wrong(n.Line, fmt.Sprintf("%s[%d]", key, i), quote(raw)+" is not a status", want)
 			continue
 		}
 		low, _ := strconv.Atoi(m[1]) // digits

@@ -103,7 +103,7 @@ func TestParseRoutesRefuses(t *testing.T) {
 		{"a=lambda:" + marker + "/f", `entry 1 (queue "a") has a bad Lambda function name, qualifier or ARN`},
 		{"a=lambda:" + strings.Repeat("f", 65), `entry 1 (queue "a") has a bad Lambda function name, qualifier or ARN`},
 		{"a=lambda:arn:aws:lambda:eu-west-1:12:function:f", `entry 1 (queue "a") has a bad Lambda function name, qualifier or ARN`},
-		{"a=LAMBDA:f", `entry 1 (queue "a") has a target of no known kind`},
+		{"a=LAMBDA:f", `entry 1 (queue "a") has a target of an unknown kind`},
 		{"a=http://x a=http://y a=http://z", `gives queue "a" more than one target`},
 		{"a=http://x,a=http://x", `gives queue "a" more than one target`},
 		{"b a=http://x a=http://y c=http://", `entry 1 has no =; entry 4 (queue "c") has a URL without a host; gives queue "a" more than one target`},

@@ -28,7 +28,7 @@ func (c *checker) secretID(short string, f text) SecretID {
 		good = good && (part != "" || i > name) && !strings.ContainsAny(part, " \t\r\n")
 	}
 	if !good || parts[0] != "arn" || parts[2] != "secretsmanager" || parts[5] != "secret" {
-		c.problem(short, "is no ARN of a secret of AWS Secrets Manager", secretForm)
+		c.problem(short, "is not the ARN of a secret of AWS Secrets Manager", secretForm)
 		c.show(short, redacted)
 		return SecretID{}
 	}

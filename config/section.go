@@ -38,7 +38,7 @@ func (p *routesParser) mapping(n *yaml.Node, path, queue string) *section {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
-			p.problem(key.Line, s.at("")+"has a key that is no text; want key: value pairs")
+			p.problem(key.Line, s.at("")+"has a key that is not text; want key: value pairs")
 			continue
 		}
 		if first, twice := s.keys[key.Value]; twice {
@@ -149,7 +149,7 @@ func (s *section) oneOf(key string, accepted []string, to *string) {
 	switch {
 	case !found:
 	case !slices.Contains(accepted, raw):
-		s.problem(key, quote(raw)+" is none of them", want)
+		s.problem(key, quote(raw)+" is not accepted", want)
 	default:
 		*to = raw
 	}

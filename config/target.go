@@ -69,7 +69,7 @@ func parseTarget(raw string) (Target, error) {
 	case err != nil:
 		return Target{}, errors.New("has a bad URL")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return Target{}, errors.New("has a target of no known kind")
+		return Target{}, errors.New("has a target of an unknown kind")
 	case u.Hostname() == "":
 		return Target{}, errors.New("has a URL without a host")
 	case u.Port() != "" && !validPort(u.Port()) || strings.HasSuffix(u.Host, ":"):

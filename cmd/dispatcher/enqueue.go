@@ -157,7 +157,7 @@ func parseHeaders(given []string) (map[string]string, error) {
 		case !found:
 			return nil, errors.New("NAME=VALUE is accepted, such as X-Team=payments")
 		case !httpguts.ValidHeaderFieldName(name):
-			return nil, fmt.Errorf("%q is no header name", name)
+			return nil, fmt.Errorf("%q is not a header name", name)
 		case !httpguts.ValidHeaderFieldValue(value):
 			return nil, fmt.Errorf("the value of %s cannot be sent", name)
 		case task.ReservedHeader(key) && !task.FieldHeader(key):

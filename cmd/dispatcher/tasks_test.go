@@ -134,7 +134,7 @@ func TestEnqueueRefusesBadArguments(t *testing.T) {
 		{"enqueue a", "--data is missing"},
 		{"enqueue a:qh:dead --data x", "bad queue name"},
 		{"enqueue a --data x --header X", "NAME=VALUE"},
-		{"enqueue a --data x --header X:Y=1", "no header name"},
+		{"enqueue a --data x --header X:Y=1", "is not a header name"},
 		{"enqueue a --data x --header X=s\u0001cret", "the value of X cannot be sent"},
 		{"enqueue a --data x --header X=1 --header x=2", "x is given twice"},
 		{"enqueue a --data x --header content-type=a/b --content-type c/d", "do not go together"},
