@@ -51,8 +51,8 @@ func (b *bench) receive(tasks <-chan *task.Task) *task.Task {
 			b.Fatal("channel is closed")
 		}
 		return t
-	case <-time.After(10 * time.Second):
-		b.Fatal("no task within 10 s")
+	case <-time.After(patience):
+		b.Fatalf("no task within %s", patience)
 	}
 	return nil
 }
@@ -67,8 +67,8 @@ func (b *bench) ends(what string, f func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
-		b.Fatalf("%s: not within 10 s", what)
+	case <-time.After(patience):
+		b.Fatalf("%s: not within %s", what, patience)
 	}
 }
 

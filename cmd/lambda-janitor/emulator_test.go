@@ -33,9 +33,10 @@ type emulator struct {
 // emulate starts an emulator whose function has these JANITOR_ settings and no others.
 func emulate(t *testing.T, timeout time.Duration, env ...string) *emulator {
 	t.Helper()
+	rie, program := emulatorPath(t), build(t) // which may take long: others could get the addresses meanwhile
 	front, back := freeAddr(t), freeAddr(t)
-	cmd := exec.CommandContext(context.Background(), emulatorPath(t),
-		"--runtime-interface-emulator-address", front, "--runtime-api-address", back, build(t))
+	cmd := exec.CommandContext(context.Background(), rie,
+		"--runtime-interface-emulator-address", front, "--runtime-api-address", back, program)
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "AWS_LAMBDA_FUNCTION_NAME=queuehook-janitor",
 		fmt.Sprintf("AWS_LAMBDA_FUNCTION_TIMEOUT=%d", int(timeout.Seconds())), "JANITOR_GRACE=50ms",
