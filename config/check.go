@@ -19,8 +19,8 @@ import (
 // forever is the upper bound of a duration that has none.
 const forever = time.Duration(math.MaxInt64)
 
-// checker gathers what is wrong with one environment, and what every variable was understood as. Its methods take
-// names without the prefix and are called in the table's order, once for each variable.
+// checker gathers what is wrong with an environment, and how each variable was understood. Its methods take names
+// without the prefix and are called in the table's order, once for each variable.
 type checker struct {
 	prefix   string
 	help     string          // the command that lists the variables
@@ -67,7 +67,8 @@ func (c *checker) show(short, value string) {
 	c.settings = append(c.settings, Setting{Name: c.name(short), Value: value})
 }
 
-// empty reports, also as a problem, whether a variable is set to nothing: mostly a template whose value went missing.
+// empty returns whether a variable is set to nothing, which it also records as a problem: most often a template lost
+// its value.
 func (c *checker) empty(short, raw, want string) bool {
 	if raw != "" || !c.isSet(short) {
 		return false
@@ -116,7 +117,7 @@ func (c *checker) duration(short string, f text, least, most time.Duration) time
 	return value
 }
 
-// address accepts what net.Listen does, with the port in digits; and nothing at all.
+// address accepts what net.Listen does, but the port only in digits, and also nothing at all.
 func (c *checker) address(short string, f text) string {
 	const want = "host:port or :port with a port from 0 to 65535, or nothing for none"
 	if f.raw != "" {

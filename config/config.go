@@ -53,8 +53,8 @@ type Janitor struct {
 	Settings Settings // every variable as it was understood, secrets redacted
 }
 
-// Redis says how to reach Redis. Username, Password and SentinelPassword, when not empty, win over the URL's. The
-// files were readable, and the PEM in them good, when the configuration was loaded.
+// Redis says how to reach Redis. Username, Password and SentinelPassword, when not empty, win over those in the URL.
+// The files were readable, and the PEM in them valid, when the configuration was loaded.
 type Redis struct {
 	URL              Secret // redis, rediss or unix, with go-redis URL options; master_name = Sentinel
 	Cluster          bool   // the URL names a node of a Redis Cluster

@@ -82,7 +82,7 @@ func entries(raw string) []string {
 	return strings.FieldsFunc(raw, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// repeated returns what stands more than once in list, each once.
+// repeated returns the entries that list has more than once, each once.
 func repeated(list []string) []string {
 	var twice []string
 	for i, s := range list {

@@ -79,7 +79,8 @@ type (
 	}
 )
 
-// Redacted returns the route without its secrets: headers by name only, for nobody knows which of them are some.
+// Redacted returns the route without its secrets. Headers are shown by name only, since nobody knows which of them are
+// secret.
 func (r Route) Redacted() RouteView {
 	v := RouteView{
 		Queue: r.Queue, Concurrency: r.Concurrency, Timeout: r.Timeout.String(), Ordered: r.Ordered,

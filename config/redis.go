@@ -91,7 +91,8 @@ func (c *checker) redisURL(r Redis) {
 	}
 }
 
-// parseRedisURL returns what is wrong without a word of the text: an unparsable URL may be a password from end to end.
+// parseRedisURL says what is wrong without showing any of the text: an unparsable URL may be a password from end to
+// end.
 func parseRedisURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {

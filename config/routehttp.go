@@ -158,7 +158,7 @@ func (s *section) proxy(h *HTTP) {
 	}
 }
 
-// parseURL returns what is wrong with a URL, without a word of it.
+// parseURL says what is wrong with a URL, without showing any of it.
 func parseURL(raw string) (u *url.URL, wrong string) {
 	if !strings.HasPrefix(strings.ToLower(raw), "http://") && !strings.HasPrefix(strings.ToLower(raw), "https://") {
 		return nil, "is not an http or https URL"

@@ -33,7 +33,7 @@ func (s Secret) GoString() string { return `"` + s.String() + `"` }
 // MarshalText hides the secret from JSON and from logs.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// secret returns what a variable or, in its stead, its _FILE says. It does not show it.
+// secret returns the value of a variable or, instead, of the file that its _FILE names. It does not show it.
 func (c *checker) secret(short string, f secret, file text, want string) Secret {
 	value := f.raw
 	if c.empty(short, f.raw, want) {
@@ -72,8 +72,8 @@ func trimNewline(content string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(content, "\n"), "\r")
 }
 
-// readFile reads a file that the operator named. Its errors leave the path out: where the secret itself was put in
-// the place of its path, they would show it.
+// readFile reads a file that the operator named. Its errors leave the path out, since an operator may have put the
+// secret itself in the place of its path.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path) //nolint:gosec // the operator chooses which file is read
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// section is a mapping of the routes file. Its methods look keys up: a key that is not there, or wrong, which is
-// recorded, leaves the target as it is. The keys that were asked for are the keys that there are, see done.
+// section is a mapping in the routes file. Its methods look keys up. A key that is missing leaves its target as it is,
+// and so does a wrong one, which is recorded. The keys that were asked for are the ones that are accepted, see done.
 type section struct {
 	*routesParser
 	path  string // routes[2].retry; empty = the file's root

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Setting is one variable as it was understood, from the environment or by default.
+// Setting is how one variable was understood, set or by default.
 type Setting struct {
 	Name  string // prefix included
 	Value string // secrets redacted; empty = none

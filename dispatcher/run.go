@@ -34,8 +34,9 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 }
 
 // Start leases tasks for a program that pulls them from the channel and resolves each with its Succeed or Fail; Fail
-// applies Config.Retry. It stops as Run does, and then closes both channels. The second channel tells of temporary faults
-// and never blocks: what nobody reads is dropped. A second Start or Run returns closed channels.
+// applies Config.Retry. It stops as Run does, and then closes both channels. The second channel tells of temporary
+// faults and never blocks: what nobody reads is dropped. On a second call it tells ErrStarted, and both channels are
+// closed.
 func (d *Dispatcher) Start(ctx context.Context) (<-chan *task.Task, <-chan error) {
 	tasks, faults := make(chan *task.Task), make(chan error, 1)
 	if !d.started.CompareAndSwap(false, true) {

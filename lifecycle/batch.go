@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// batch sends whatever waits in one call. The first to come sends for all who came meanwhile, then hands the sending
-// over to one of those who came after. So there is no goroutine to own, a lone item waits for nobody, and under load a
-// call carries as many items as arrive during one round trip.
+// batch sends whatever waits in one call. The first caller sends for all that came in the meantime, then hands the
+// sending over to one of those that came after. So there is no goroutine to own, a single item waits for nobody, and
+// under load a call carries as many items as arrive during one round trip.
 type batch struct {
 	// send tries once to settle the items, of which no two have one id, and answers the ids that are not ours.
 	send func(ctx context.Context, items []*item) (refused map[string]bool, err error)

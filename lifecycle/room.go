@@ -15,8 +15,8 @@ const (
 	growEvery = time.Minute
 )
 
-// room is how many payload bytes one reply may hold. A reply that takes the link to Redis longer than the client's read
-// timeout is lost as a whole, and so would be the adoption of the same tasks: where one was late the next is smaller.
+// room is how many payload bytes one reply may hold. A reply that takes longer than the client's read timeout is lost
+// as a whole, and so would be the reply that adopts the same tasks. So when one was late the next must be smaller.
 type room struct {
 	most int
 

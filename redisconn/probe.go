@@ -13,8 +13,8 @@ import (
 // probeFor bounds one look at a port.
 const probeFor = time.Second
 
-// target returns the address that a client connects to, and how it does TLS there, nil when it does not. Of a client that
-// asks Sentinels the address is not known.
+// target returns the address that a client connects to, and its TLS settings there, nil without TLS. The address of a
+// client that asks Sentinels is not known.
 func target(rdb redis.UniversalClient) (addr string, withTLS *tls.Config, ok bool) {
 	switch client := rdb.(type) {
 	case *redis.Client:

@@ -27,7 +27,7 @@ const (
 	CompatCloudEvents Compat = "cloudevents"
 )
 
-// eventType is what a payload that nobody described is called as a CloudEvent.
+// eventType is the CloudEvents type of a task that does not say its own.
 const eventType = "queuehook.task"
 
 // addSqsd is called before a task's own headers, which may not replace these.

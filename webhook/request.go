@@ -44,8 +44,8 @@ func (tg *Target) request(ctx context.Context, t *task.Task) (*retryablehttp.Req
 	return r, nil
 }
 
-// header is all that is said about t beside its payload. In order of rank: what this program says, what the route says,
-// what the task says for itself.
+// header is everything that is said about t besides its payload. What this program says comes before what the route
+// says, and that before what the task says.
 func (tg *Target) header(ctx context.Context, t *task.Task) (http.Header, error) {
 	meta := t.Meta()
 	h := tg.fixed.Clone()
@@ -91,8 +91,8 @@ func (tg *Target) header(ctx context.Context, t *task.Task) (http.Header, error)
 	return h, validate(h)
 }
 
-// addTrace passes the producer's trace on. A context that no receiver could read is left out, as W3C Trace Context
-// asks, and so is a tracestate without a traceparent.
+// addTrace passes the producer's trace on. An illegal header value is left out, as W3C Trace Context asks, and so is a
+// tracestate without a traceparent.
 func addTrace(h http.Header, meta task.Meta) {
 	if meta.TraceParent == "" || !httpguts.ValidHeaderFieldValue(meta.TraceParent) {
 		return

@@ -23,7 +23,8 @@ const (
 	maxQuickWait = 250 * time.Millisecond
 )
 
-// newTransport is the target's own, so that nothing is shared with other routes: no pool, no limit, no closing.
+// newTransport makes the target's own transport, so that it shares nothing with other routes: no pool, no limit, no
+// closing.
 func newTransport(cfg Config, dialer *net.Dialer, proxy *url.URL) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyURL(proxy),
