@@ -114,7 +114,7 @@ func TestBuiltBinaryFails(t *testing.T) {
 	if code := bad.wait(t); code != exitUsage || bad.out.Len() > 0 {
 		t.Errorf("bad settings: exit %d, want %d; standard output %q", code, exitUsage, &bad.out)
 	}
-	for _, want := range []string{`JANITOR_BATCH: "101" is out of range; want a decimal number from 1 to 100`, "_SECRET_ARN: is no ARN"} {
+	for _, want := range []string{`JANITOR_BATCH: "101" is out of range; want a decimal number from 1 to 100`, "_SECRET_ARN: is not the ARN"} {
 		if !strings.Contains(bad.err.String(), want) {
 			t.Errorf("bad settings: %s; want %s", &bad.err, want)
 		}
