@@ -3,8 +3,7 @@
 // is wrong with it. It opens no connection; the files that a *_FILE variable names are read here.
 //
 // Beside main it is the one package that reads the environment: envconfig looks variables up in the process and takes
-// no other source. So LoadDispatcher, LoadJanitor and LoadAdminAddr have no parameter, read everything once, and
-// tests use t.Setenv.
+// no other source. So the Load functions have no parameter, read everything once, and tests use t.Setenv.
 //
 // A new setting is a field with its tags in env.go, a field here, and the line in env.go that checks and shows it.
 package config
@@ -89,13 +88,25 @@ func (l Log) Logger(w io.Writer) *slog.Logger {
 
 // LoadDispatcher reads the DISPATCHER_ variables of the process. When any of them is wrong or unknown, the error is an
 // *Error that names them all.
-func LoadDispatcher() (Dispatcher, error) {
+func LoadDispatcher() (Dispatcher, error) { return loadDispatcher() }
+
+// LoadOperator is LoadDispatcher for those who look after queues and serve none. They must be able to when the routes file
+// was replaced by a bad one, while a dispatcher that runs has refused it and goes on: then there are the routes of ROUTES.
+func LoadOperator() (Dispatcher, error) {
+	return loadDispatcher("ROUTES_FILE")
+}
+
+// loadDispatcher passes over what is wrong in the files that the variables forgiven name.
+func loadDispatcher(forgiven ...string) (Dispatcher, error) {
 	var env dispatcherEnv
 	c, err := read(dispatcherPrefix, "`dispatcher help environment`", &env)
 	if err != nil {
 		return Dispatcher{}, err
 	}
 	d := env.validate(c)
+	for _, short := range forgiven {
+		c.forgive(short)
+	}
 	if err := c.err(); err != nil {
 		return Dispatcher{}, err
 	}

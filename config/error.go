@@ -28,6 +28,11 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// forgive drops what is wrong with the content of the file that a variable names.
+func (c *checker) forgive(short string) {
+	c.problems = slices.DeleteFunc(c.problems, func(p Problem) bool { return p.variable == c.name(short) })
+}
+
 // err returns the *Error of what was gathered, or nil.
 func (c *checker) err() error {
 	if len(c.problems) == 0 {

@@ -30,7 +30,7 @@ type client struct {
 
 // open reads the environment. It makes no connection, so that mistakes in arguments show first.
 func open() (client, error) {
-	cfg, err := config.LoadDispatcher()
+	cfg, err := config.LoadOperator()
 	if err != nil {
 		return client{}, err
 	}
