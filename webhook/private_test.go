@@ -78,8 +78,10 @@ func TestDenyPrivateBehindAProxy(t *testing.T) {
 // on the same port.
 func TestRebinding(t *testing.T) {
 	var private atomic.Int64
-	port := serveOn(t, "127.0.0.2:0", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
-	serveOn(t, "127.0.0.1:"+port, func(http.ResponseWriter, *http.Request) { private.Add(1) })
+	port := serveBoth(
+		t, func(http.ResponseWriter, *http.Request) { private.Add(1) },
+		func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") },
+	)
 
 	for name, second := range map[string][]string{
 		"loopback": {"127.0.0.1"}, "mapped": {"::ffff:127.0.0.1"}, "IPv6": {"::1"}, "several": {"127.0.0.1", "127.0.0.3", "::1"},
@@ -121,8 +123,9 @@ func TestRebinding(t *testing.T) {
 // TestPublicAmongPrivate: a name with addresses of both kinds is reached by the public one only.
 func TestPublicAmongPrivate(t *testing.T) {
 	var private atomic.Int64
-	port := serveOn(t, "127.0.0.2:0", func(http.ResponseWriter, *http.Request) {})
-	serveOn(t, "127.0.0.1:"+port, func(http.ResponseWriter, *http.Request) { private.Add(1) })
+	port := serveBoth(
+		t, func(http.ResponseWriter, *http.Request) { private.Add(1) }, func(http.ResponseWriter, *http.Request) {},
+	)
 	var zone atomic.Pointer[[]string]
 	zone.Store(&[]string{"127.0.0.1", "127.0.0.2"})
 	names := resolver(t, &zone)
@@ -145,23 +148,36 @@ func stage(_ context.Context, _, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// serveOn serves on address and returns the port.
-func serveOn(t *testing.T, address string, h http.HandlerFunc) (port string) {
+// serveBoth serves on 127.0.0.1 and on 127.0.0.2, and answers the port, which is the same. One that is free on the one
+// address may be taken on the other.
+func serveBoth(t *testing.T, one, two http.HandlerFunc) (port string) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", address)
-	if err != nil {
-		t.Fatal(err)
+	var lc net.ListenConfig
+	for range 20 {
+		first, err := lc.Listen(t.Context(), "tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := net.SplitHostPort(first.Addr().String())
+		second, err := lc.Listen(t.Context(), "tcp4", "127.0.0.2:"+port)
+		if err == nil {
+			serveOn(t, first, one)
+			serveOn(t, second, two)
+			return port
+		}
+		_ = first.Close()
 	}
+	t.Fatal("no port is free on both addresses")
+	return ""
+}
+
+func serveOn(t *testing.T, l net.Listener, h http.HandlerFunc) {
+	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
 	_ = srv.Listener.Close()
 	srv.Listener = l
 	srv.Start()
 	t.Cleanup(srv.Close)
-	_, port, err = net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // resolver asks a DNS server on loopback, which answers every name with the addresses that zone holds at that time.
