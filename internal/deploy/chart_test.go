@@ -28,7 +28,10 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // render does what `helm template` does with the values of a YAML text, the notes included.
-func render(values string) (map[string]string, error) {
+func render(values string) (map[string]string, error) { return renderAs("shop", values) }
+
+// renderAs is render for a release of that name.
+func renderAs(release, values string) (map[string]string, error) {
 	chart, err := loader.Load(root + "/charts/queuehook")
 	if err != nil {
 		return nil, err
@@ -38,7 +41,7 @@ func render(values string) (map[string]string, error) {
 		return nil, err
 	}
 	all, err := chartutil.ToRenderValues(chart, given, chartutil.ReleaseOptions{
-		Name: "shop", Namespace: "hooks", Revision: 1, IsInstall: true,
+		Name: release, Namespace: "hooks", Revision: 1, IsInstall: true,
 	}, chartutil.DefaultCapabilities)
 	if err != nil {
 		return nil, err
@@ -237,7 +240,9 @@ func TestValuesAreChecked(t *testing.T) {
 		"redis: {secret: redis}":              "redis: want url, or secret and urlKey",
 		"redis: {url: 'redis://u:p@redis/0'}": "redis.url",
 		"redis: {url: 'http://redis'}":        "redis.url",
-		"redis: {url: 'redis://redis', passwordKey: password}": "a key is of no use without secret",
+		"redis: {url: 'redis://redis', passwordKey: password}":          "a key is of no use without secret",
+		good + "image: {tag: 'v1@sha256:0'}":                            "image.tag",
+		good + "image: {janitor: 'registry/janitor@sha256:0'}":          "image.janitor",
 		good + "replica: 3":                                             "replica",
 		good + "replicas: many":                                         "replicas",
 		good + "settings: {DISPATCHER_CONCURRENCY: 64}":                 "settings.DISPATCHER_CONCURRENCY: want",

@@ -2,6 +2,21 @@
 {{- if contains .Chart.Name .Release.Name }}{{ .Release.Name }}{{ else }}{{ .Release.Name }}-{{ .Chart.Name }}{{ end }}
 {{- end }}
 
+{{- /* Kubernetes appends 11 characters for each job, and takes 63. */}}
+{{- define "queuehook.janitor" -}}
+{{ include "queuehook.name" . | trunc 44 | trimSuffix "-" }}-janitor
+{{- end }}
+
+{{- /* An image with its tag, or with the digest that it is named with; called with the root and the image. */}}
+{{- define "queuehook.image" -}}
+{{ contains "@" .image | ternary .image (printf "%s:%s" .image (.root.Values.image.tag | default .root.Chart.AppVersion)) }}
+{{- end }}
+
+{{- /* What a label takes of the tag. */}}
+{{- define "queuehook.version" -}}
+{{ .Values.image.tag | default .Chart.AppVersion | trunc 63 | trimAll "-_." }}
+{{- end }}
+
 {{- define "queuehook.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -9,7 +24,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "queuehook.labels" -}}
 {{ include "queuehook.selector" . }}
-app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | quote }}
+app.kubernetes.io/version: {{ include "queuehook.version" . | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
