@@ -19,10 +19,14 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -58,7 +62,11 @@ func Main(m *testing.M) int {
 // binary returns the path of a program, which the first call builds.
 func binary(t testing.TB, program string) string {
 	t.Helper()
-	built.once.Do(func() { built.dir, built.err = build() })
+	built.once.Do(func() {
+		if built.err = lookAtSources(); built.err == nil {
+			built.dir, built.err = build()
+		}
+	})
 	if built.err != nil {
 		t.Fatalf("build the programs: %v", built.err)
 	}
@@ -76,4 +84,36 @@ func build() (string, error) {
 		return dir, fmt.Errorf("%w: %s", err, out)
 	}
 	return dir, nil
+}
+
+// lookAtSources looks at each file that the programs are made of. The go command repeats a test whose files have changed,
+// and knows nothing of what the test has built: without this a test of the programs would stay cached, and pass, whatever
+// became of them.
+func lookAtSources() error {
+	out, err := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return fmt.Errorf("look for the sources: %w", err)
+	}
+	root := strings.TrimSpace(string(out))
+	looked := 0
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && strings.HasPrefix(entry.Name(), "."):
+			return filepath.SkipDir
+		case !slices.Contains([]string{".go", ".lua", ".mod", ".sum"}, filepath.Ext(path)) || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		looked++
+		_, err = os.Stat(path)
+		return err
+	})
+	if err == nil && looked == 0 {
+		err = errors.New("there are none")
+	}
+	if err != nil {
+		return fmt.Errorf("look at the sources: %w", err)
+	}
+	return nil
 }
