@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +28,21 @@ func TestCompose(t *testing.T) {
 			t.Errorf("%s: read_only %t, cap_drop %v", name, s.ReadOnly, s.CapDrop)
 		}
 	}
+	redis := strings.Join(project.Services["redis"].Command, " ")
+	for _, want := range []string{"--appendonly yes", "--maxmemory-policy noeviction"} {
+		if !strings.Contains(redis+" ", want+" ") {
+			t.Errorf("redis runs as %q, without %s", redis, want)
+		}
+	}
 	dispatcher := project.Services["dispatcher"]
+	_, target, _ := strings.Cut(*dispatcher.Environment["DISPATCHER_ROUTES"], "=")
+	to, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := project.GetService(to.Hostname()); err != nil {
+		t.Errorf("the route leads to %s: %v", target, err)
+	}
 	grace, err := time.ParseDuration(*dispatcher.Environment["DISPATCHER_SHUTDOWN_GRACE"])
 	if err != nil {
 		t.Fatal(err)
