@@ -157,5 +157,5 @@ func (a *account) farewell(depths []lifecycle.Depth) {
 		sum.delivered += t.delivered
 		left += waits
 	}
-	fmt.Fprintf(a.out, "\nStopped. %d tasks were delivered; the %d left and the dead letters are gone with this Redis.\n", sum.delivered, left)
+	fmt.Fprintf(a.out, "\nStopped. Tasks delivered: %d; the %d left and the dead letters are gone with this Redis.\n", sum.delivered, left)
 }

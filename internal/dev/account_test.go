@@ -162,7 +162,7 @@ func TestTotalsAndFarewellCount(t *testing.T) {
 	}
 	out.Reset()
 	a.farewell(depths)
-	for _, want := range []string{"orders            1         1         2         5         9", "1 tasks were delivered; the 9 left"} {
+	for _, want := range []string{"orders            1         1         2         5         9", "Tasks delivered: 1; the 9 left"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out.String())
 		}
