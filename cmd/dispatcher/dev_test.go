@@ -61,7 +61,7 @@ func TestDevShowsTheMainJob(t *testing.T) {
 		t.Errorf("exit code %d, standard error:\n%s", got, errs)
 	}
 	text := out.String()
-	if !regexp.MustCompile(`\nStopped\. [1-9]\d* tasks were delivered; .*\n$`).MatchString(text) {
+	if !regexp.MustCompile(`\nStopped\. Tasks delivered: [1-9]\d*; .*\n$`).MatchString(text) {
 		t.Errorf("no farewell at the end of:\n%s", text)
 	}
 	for what, part := range map[string]string{"colour": "\x1b", "a warning": "warning"} {
