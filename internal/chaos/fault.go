@@ -59,8 +59,8 @@ func (tr *trial) over(f Fault) {
 func (tr *trial) beginProcess(f Fault) bool {
 	s := tr.slots[f.Slot]
 	l := s.now
-	if l == nil {
-		return false
+	if l == nil || (f.Kind == Terminate && l.server.Log() == "") {
+		return false // between two, or just launched and not catching signals yet
 	}
 	switch f.Kind {
 	case Freeze:
