@@ -195,7 +195,7 @@ func TestDeadlineAndShutdown(t *testing.T) {
 		return fakelambda.Answer{}
 	})
 	tg := newTarget(t, s, awslambda.Config{})
-	late := newDue(t)
+	late := newEnding(t, context.DeadlineExceeded)
 	go func() { <-begun; late.end() }()
 	if got := outcome(t, tg.Deliver(late, newTask("{}"))); got.Reason != delivery.Timeout {
 		t.Errorf("got %+v", got)

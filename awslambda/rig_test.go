@@ -57,25 +57,28 @@ func outcome(t testing.TB, err error) delivery.Outcome {
 	return delivery.FromError(err)
 }
 
-// due is a context whose deadline comes when end is called: the test decides what it comes after.
-type due struct {
+// ending is a context that ends with err when end is called, as by a deadline or a cancellation: the test decides what
+// that comes after.
+type ending struct {
 	context.Context
+
+	err  error
 	over chan struct{}
 }
 
-func newDue(t testing.TB) due {
+func newEnding(t testing.TB, err error) ending {
 	t.Helper()
-	return due{t.Context(), make(chan struct{})}
+	return ending{t.Context(), err, make(chan struct{})}
 }
 
-func (d due) end() { close(d.over) }
+func (e ending) end() { close(e.over) }
 
-func (d due) Done() <-chan struct{} { return d.over }
+func (e ending) Done() <-chan struct{} { return e.over }
 
-func (d due) Err() error {
+func (e ending) Err() error {
 	select {
-	case <-d.over:
-		return context.DeadlineExceeded
+	case <-e.over:
+		return e.err
 	default:
 		return nil
 	}

@@ -53,12 +53,12 @@ func TestTheRestOfASplitBatchIsGivenBack(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := ending{Context: t.Context(), err: c.end, ended: make(chan struct{})}
+			ctx := newEnding(t, c.end)
 			s := fakelambda.Start(t, func(call fakelambda.Call) fakelambda.Answer {
 				if call.Number == 1 {
 					return fakelambda.Answer{Status: 413, Code: "RequestTooLargeException"}
 				}
-				close(ctx.ended)
+				ctx.end()
 				<-call.Done
 				return fakelambda.Answer{}
 			})
@@ -84,24 +84,5 @@ func TestTheRestOfASplitBatchIsGivenBack(t *testing.T) {
 				t.Errorf("%d calls, want 2", n)
 			}
 		})
-	}
-}
-
-// ending is a context that ends when the test says so, as a deadline or a cancellation does.
-type ending struct {
-	context.Context
-
-	err   error
-	ended chan struct{}
-}
-
-func (e ending) Done() <-chan struct{} { return e.ended }
-
-func (e ending) Err() error {
-	select {
-	case <-e.ended:
-		return e.err
-	default:
-		return nil
 	}
 }

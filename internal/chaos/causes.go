@@ -27,7 +27,7 @@ func (tr *trial) causes() {
 		slices.SortFunc(requests, func(a, b receiver.Request) int { return cmp.Compare(a.Seq, b.Seq) })
 		tr.overtaken(requests, ends[id])
 		accepted := slices.DeleteFunc(slices.Clone(requests), func(r receiver.Request) bool {
-			return r.Status < 200 || r.Status > 299
+			return !r.Accepted()
 		})
 		recorded := 1 // of these; it need not be the last to come
 		if len(held[id]) > 0 {
@@ -118,7 +118,7 @@ func (tr *trial) judge() Figures {
 	done, payloads := map[string]bool{}, map[string]bool{}
 	for _, r := range tr.queue.Receiver.Log() {
 		f.Requests++
-		if r.Status >= 200 && r.Status <= 299 {
+		if r.Accepted() {
 			done[r.TaskID], payloads[r.SHA256] = true, true
 		}
 	}

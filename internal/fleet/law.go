@@ -96,7 +96,7 @@ func (q *Queue) trial() audit.Trial {
 		if r.BodyRead {
 			a.Sum = r.SHA256
 		}
-		if success(r) {
+		if r.Accepted() {
 			a.Times++
 		}
 		delivered[r.TaskID] = a
@@ -124,8 +124,6 @@ func (q *Queue) tellsDoubts(t testing.TB) {
 		if doubt[r.TaskID] && !told && !q.late[r.Seq] {
 			t.Errorf("task %s came again, request %d, without Dispatch-Redelivered", r.TaskID, r.Seq)
 		}
-		doubt[r.TaskID] = doubt[r.TaskID] || r.Status == 0 || success(r)
+		doubt[r.TaskID] = doubt[r.TaskID] || r.Status == 0 || r.Accepted()
 	}
 }
-
-func success(r receiver.Request) bool { return r.Status >= 200 && r.Status <= 299 }

@@ -31,6 +31,9 @@ type Request struct {
 	Finished time.Time // no more is done about it; zero before
 }
 
+// Accepted says that the answer was one of success.
+func (r Request) Accepted() bool { return r.Status >= 200 && r.Status <= 299 }
+
 // journal keeps the last requests and counts all.
 type journal struct {
 	limit int
